@@ -34,7 +34,7 @@ from netcl.runtime.arguments import Arguments, has_inner_tensors, leaves
 from netcl.runtime.dependencies import Dependencies
 from netcl.runtime.exchange import Exchange
 
-__all__ = ["CapturedStep", "Replay", "barrier", "capture", "is_capturing"]
+__all__ = ["CapturedStep", "Replay", "barrier", "capture", "is_capturing", "written_so_far"]
 
 
 def _signature(args: tuple[Any, ...]) -> tuple[Hashable, ...]:
@@ -475,6 +475,14 @@ def barrier(engine: Any) -> None:
     for entry in engine.interceptors:
         if isinstance(entry, CallLog) and entry.thread == threading.get_ident():
             entry.barrier()
+
+
+def written_so_far(engine: Any) -> dict[int, Tensor]:
+    """Returns by number the tensors from outside that the step has written which this thread captures on ``engine``."""
+    for entry in engine.interceptors:
+        if isinstance(entry, CallLog) and entry.thread == threading.get_ident():
+            return {number: entry.outside[number] for number in entry.written()}
+    return {}
 
 
 def is_capturing(tensors: Iterable[Tensor]) -> bool:

@@ -207,6 +207,8 @@ class Pending:
             self._made += 1
         if call.written:
             self._mark(call.written)
+        for storage in self.stretch.written_by.get(position, ()):
+            self._mark_storage(storage)
         if call.draws:
             hooks_of_thread.draws = self
         if not self.guarded and getattr(target, "changes_gradients", False):
@@ -309,6 +311,10 @@ class Pending:
             if type(held) is not gradients.Shared:
                 held = parameter._grad = gradients.Shared(held)
             held.before_use = self._before_gradient
+        for gradient in self.stretch.captured._copied:
+            added = gradient.parameter._grad._grad
+            if added is not None:
+                self._mark_storage(added._storage)
 
     def _before_gradient(self) -> None:
         self.settle("a gradient was used")

@@ -10,11 +10,12 @@ from typing import Any
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.grad_mode import state
 from netcl.core.ops_table import dispatch, modes
+from netcl.core.ops_table.table import OpRow
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.gradients import Shared
 from netcl.core.tensor.in_place import copy
 from netcl.core.tensor.views import Geometry, ViewStorage, root_of
-from netcl.runtime.capture import CapturedStep, Replay, barrier
+from netcl.runtime.capture import CapturedStep, Replay, barrier, written_so_far
 from netcl.runtime.prediction.call_log import PeriodLog, Result
 from netcl.runtime.prediction.calls import (
     Call,
@@ -84,6 +85,8 @@ class Stretch:
         self._objects = [value for call in self.calls for value in (*call.args, *call.kwargs.values())]
         self._constants = [tensor for tensor in self.outside if tensor is not None]
         self.roots = {id(root): root for root in map(root_of, self._constants)}
+        self.written_by: dict[int, list[Any]] = {}  # by position: storages that the event there writes
+        self._noted: set[int] = set()
         try:
             self.captured = CapturedStep(self._step, tuple(samples))
         except (CaptureError, KernelBuildError):
@@ -139,11 +142,21 @@ class Stretch:
                         stack.enter_context(modes.restored(self.blocks[block]))
                     state.enabled = call.enabled
                     run_again(call, slots, outside)
+                    if not isinstance(call.target, OpRow) and at < len(self.calls) - 1:
+                        self._note_written(at)
                     for slot in call.last_uses:
                         slots[slot] = None
             finally:
                 state.enabled = enabled
         return [read.get(result.slot, slots[result.slot]) for result in self.results]
+
+    def _note_written(self, at: int) -> None:
+        """Notes the memory that an event is the first call to write, which it may have from another place than its
+        arguments.
+        """
+        written = written_so_far(self.engine)
+        self.written_by[at] = [written[number]._storage for number in written.keys() - self._noted]
+        self._noted |= written.keys()
 
     def _settle_views(self, slots: Sequence[Any], read: dict[int, Any]) -> None:
         """Copies the results so far that are views into ``read``: the copy belongs to the part before the barrier."""
