@@ -465,3 +465,22 @@ def test_what_an_event_has_written_is_taken_back_if_the_period_differs_after_a_r
             net.seen.append(scaler.get_scale())
 
     assert same(loop)
+
+
+def test_a_view_from_before_of_what_a_predicted_call_writes() -> None:
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.mean = net.tensor(4, 8)  # type: ignore[attr-defined]
+            net.part = net.mean[:, ::2]  # type: ignore[attr-defined]
+        if number == AT:
+            net.seen.append(net.part.numpy())  # type: ignore[attr-defined]
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8))
+        with ag.no_grad():
+            net.mean.mul_(0.5)  # type: ignore[attr-defined]
+        if number == AT:
+            net.seen.append(net.part.numpy())  # type: ignore[attr-defined]
+        out.square().mean().backward()
+        net.optimizer.step()
+
+    assert same(loop)

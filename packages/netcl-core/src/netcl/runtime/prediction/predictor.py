@@ -302,6 +302,7 @@ class Pending:
         if storage.deferred is None:
             storage.deferred = self, -1
             self._marked.append(storage)
+            storage.invalidate_views()  # which read the storage again
 
     def _guard(self) -> None:
         """Has a use of the gradient of a parameter compute the stretch first."""

@@ -155,7 +155,7 @@ class Stretch:
         arguments.
         """
         written = written_so_far(self.engine)
-        self.written_by[at] = [written[number]._storage for number in written.keys() - self._noted]
+        self.written_by[at] = [root_of(written[number]) for number in written.keys() - self._noted]
         self._noted |= written.keys()
 
     def _settle_views(self, slots: Sequence[Any], read: dict[int, Any]) -> None:
