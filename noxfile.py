@@ -387,16 +387,19 @@ def oclgrind(session: nox.Session) -> None:
 
 @nox.session(tags=["deep"], venv_backend="virtualenv", reuse_venv=False)
 def parity(session: nox.Session) -> None:
-    """Compare values, gradients, optimizer steps and transforms with PyTorch 2.13 and torchvision on the CPU; with
-    ``-- op_db`` (and options, such as ``--op add --dtype float32``) only the samples of PyTorch's operators.
+    """Compare values, gradients, optimizer steps and transforms with PyTorch 2.13 and torchvision on the CPU, and
+    tables and metrics with scikit-learn; with ``-- op_db`` (and options, such as ``--op add --dtype float32``) only the
+    samples of PyTorch's operators.
     """
     others = ("torch==2.13.0", "torchvision==0.28.0", "onnxruntime>=1.18", "expecttest")
-    install(session, everything({"core": "[cpu,test]", "nn": "[onnx]", "data": "[image]"}), *others)
+    tables = ("scikit-learn>=1.5", "pandas>=2.2", "polars>=1.0", "pyarrow>=14")
+    install(session, everything({"core": "[cpu,test]", "nn": "[onnx]", "data": "[image]"}), *others, *tables)
     if session.posargs[:1] == ["op_db"]:
         session.run("python", "checks/parity/op_db", *session.posargs[1:])
         return
     beside = ("test_parity_*.py", "test_onnx*.py")  # skipped in their own sessions, where PyTorch and ONNX are missing
-    files = [str(file.relative_to(ROOT)) for file in sorted((ROOT / "checks/parity").glob("torch_*.py"))]
+    names = ("torch_*.py", "sklearn_*.py")
+    files = [str(file.relative_to(ROOT)) for name in names for file in sorted((ROOT / "checks/parity").glob(name))]
     for folder in map(suite_of, PACKAGES):
         files += [str(file.relative_to(ROOT)) for name in beside for file in sorted((ROOT / folder).glob(name))]
     run_suites(session, *files, marked="")  # one by one: each prints the total of its family

@@ -18,8 +18,7 @@ import numpy as np
 import netcl as nc
 from netcl import nn
 from netcl.core.device import device
-from netcl.data import DataLoader
-from netcl.data.readers import CIFAR10
+from netcl.data import CIFAR10Arrays, DataLoader
 from netcl.optim import SGD, CosineAnnealingLR
 from netcl.trainer import Trainer
 
@@ -46,7 +45,7 @@ def load(folder: Path | None, count: int | None) -> tuple[tuple[Array, Array], t
     if folder is None:
         print("no --data folder with the CIFAR-10 binaries: training on synthetic images, not on CIFAR-10")
         return synthetic(count or STAND_IN, 1), synthetic((count or STAND_IN) // 4, 2)
-    parts = (CIFAR10(folder, train=train) for train in (True, False))
+    parts = (CIFAR10Arrays(folder, train=train) for train in (True, False))
     train, test = ((part.arrays[0][:count], part.arrays[1][:count]) for part in parts)
     return train, test
 

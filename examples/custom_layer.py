@@ -44,7 +44,7 @@ def smoothed(x: Tensor, radius: int) -> Tensor:
     if x.device.backend == "cl":
         SMOOTH.build(x.device).run(x.queue, x.shape[::-1], None, x, y, x.shape[1], radius)
         return y
-    sums = np.cumsum(np.pad(x.to_host(), [(0, 0), (radius + 1, radius)]), axis=1, dtype=np.float64)
+    sums = np.cumsum(np.pad(x.numpy(), [(0, 0), (radius + 1, radius)]), axis=1, dtype=np.float64)
     return y.write((sums[:, 2 * radius + 1 :] - sums[:, : x.shape[1]]) / (2 * radius + 1))
 
 
@@ -107,10 +107,10 @@ def main() -> None:
         for _ in range(options.epochs):
             for batch, wanted in DataLoader((x, y), 100, shuffle=True, seed=0):
                 optimizer.zero_grad()
-                loss_fn(model(Tensor.from_host(batch)), Tensor.from_host(wanted)).backward()
+                loss_fn(model(nc.tensor(batch)), nc.tensor(wanted)).backward()
                 optimizer.step()
-        with ag.no_grad():
-            guessed = model(Tensor.from_host(test)).to_host().argmax(axis=1)
+        with nc.no_grad():
+            guessed = model(nc.tensor(test)).numpy().argmax(axis=1)
     print(f"accuracy {100 * (guessed == labels).mean():.1f} %")
 
 

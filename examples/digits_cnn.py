@@ -12,12 +12,9 @@ import argparse
 import numpy as np
 
 import netcl as nc
-import netcl.autograd as ag
 from netcl import nn
-from netcl.core import Tensor
 from netcl.core.device import device
-from netcl.data import DataLoader
-from netcl.data.readers import example_digits
+from netcl.data import DataLoader, example_digits
 from netcl.optim import AdamW, OneCycleLR
 
 
@@ -49,14 +46,14 @@ def main() -> None:
         for epoch in range(options.epochs):
             for images, labels in loader:
                 optimizer.zero_grad()
-                loss = loss_fn(model(Tensor.from_host(images)), Tensor.from_host(labels))
+                loss = loss_fn(model(nc.tensor(images)), nc.tensor(labels))
                 loss.backward()
                 optimizer.step()
                 schedule.step()
             print(f"epoch {epoch + 1}: loss {loss.item():.4f}")
         model.eval()
-        with ag.no_grad():
-            read = model(Tensor.from_host(x[held_out])).to_host().argmax(axis=1)
+        with nc.no_grad():
+            read = model(nc.tensor(x[held_out])).numpy().argmax(axis=1)
     print(f"accuracy {100 * (read == y[held_out]).mean():.2f} %")
 
 

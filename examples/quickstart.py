@@ -21,8 +21,7 @@ import netcl as nc
 from netcl import nn
 from netcl.core.device import device, get_active_device, manager
 from netcl.core.errors import DeviceNotFoundError
-from netcl.data import DataLoader
-from netcl.data.readers import example_digits
+from netcl.data import DataLoader, example_digits
 from netcl.distributed import DataParallel, convert_sync_batchnorm
 from netcl.io import load_model, save_model
 from netcl.optim import AdamW, CosineAnnealingLR

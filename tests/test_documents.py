@@ -83,6 +83,17 @@ def test_the_readme_network_has_the_same_numbers_twice(tmp_path: Path, monkeypat
     exec(compile(loop, "README.md", "exec"), runs[1])
 
 
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: str(page.relative_to(ROOT)))
+def test_samples_have_one_spelling(page: Path) -> None:
+    """nc.tensor, nc.relu, x.numpy(), nc.no_grad: each name had two in the pages."""
+    others = re.compile(
+        r"Tensor\.from_host\(|\.to_host\(\)|netcl\.data\.readers import|"
+        r"\bag\.(?:no_grad|relu|sum|mean|reshape|matmul|cross_entropy|tensor)\b"
+    )
+    found = [line for block in BLOCK.findall(page.read_text(encoding="utf-8")) for line in block.splitlines()]
+    assert [line for line in found if others.search(line)] == []
+
+
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 900
 

@@ -12,7 +12,12 @@ from pathlib import Path
 from monorepo import ADDED, OWNED, OWNER, ROOT, Package, load_packages, requirement_name
 
 # Modules with another name than the distribution that brings them.
-DISTRIBUTION_OF = {"PIL": "pillow", "opt_einsum": "opt-einsum", "tensorboardX": "tensorboardx"}
+DISTRIBUTION_OF = {
+    "PIL": "pillow",
+    "opt_einsum": "opt-einsum",
+    "mlflow": "mlflow-skinny",
+    "tensorboardX": "tensorboardx",
+}
 OPENCL_TEXT = re.compile(r"\b(__kernel|__global|__local|get_(global|local|group)_id|barrier\(CLK_)|#pragma\s+OPENCL")
 # netcl.data needs NumPy alone; these two modules may import the extra `device`.
 DEVICE_MODULES = (Path("data/augment_gpu.py"), Path("data/device_augment.py"))

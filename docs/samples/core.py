@@ -59,7 +59,7 @@ nc.ones(2, 3).size().numel()
 nc.tensor([[0.0, 2.0]]).to_sparse().to_dense()
 
 # %% netcl.Tensor
-x = nc.Tensor.from_host(np.arange(6, dtype=np.float32).reshape(2, 3))
+x = nc.tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
 x.shape, x.dtype, (x @ x.T).tolist()
 
 # %% netcl.array_api.Array

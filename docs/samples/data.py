@@ -24,15 +24,15 @@ list(data.BatchSampler(data.SequentialSampler(range(5)), 2, drop_last=False))
 # %% netcl.data.Budget
 data.Budget()
 
-# %% netcl.data.CIFAR10
+# %% netcl.data.CIFAR10Arrays
 record = bytes([6]) + bytes(3072)
 for name in [f"data_batch_{number}.bin" for number in range(1, 6)]:
     (folder / name).write_bytes(record)
-data.CIFAR10(folder)[0][1]
+data.CIFAR10Arrays(folder)[0][1]
 
-# %% netcl.data.CIFAR100
+# %% netcl.data.CIFAR100Arrays
 (folder / "train.bin").write_bytes(bytes([1, 42]) + bytes(3072))
-data.CIFAR100(folder)[0][1]
+data.CIFAR100Arrays(folder)[0][1]
 
 # %% netcl.data.CSVDataset
 (folder / "table.csv").write_text("a,b,y\n1,2,0\n3,4,1\n")
@@ -59,10 +59,10 @@ Squares()[2]
 # %% netcl.data.DistributedSampler
 len(data.DistributedSampler(range(10), num_replicas=2, rank=0))
 
-# %% netcl.data.ImageFolder
+# %% netcl.data.ImageFolderArrays
 (folder / "cat").mkdir()
 data.save_image(np.zeros((3, 8, 8), np.float32), folder / "cat/0.png")
-data.ImageFolder(folder)[0][0].shape
+data.ImageFolderArrays(folder)[0][0].shape
 
 # %% netcl.data.IterableDataset
 class Stream(data.IterableDataset):
@@ -71,12 +71,12 @@ class Stream(data.IterableDataset):
 
 [batch.tolist() for batch in data.DataLoader(Stream(), batch_size=2)]
 
-# %% netcl.data.MNIST
+# %% netcl.data.MNISTArrays
 (folder / "raw").mkdir()
 head = lambda *sizes: bytes([0, 0, 8, len(sizes)]) + np.array(sizes, ">u4").tobytes()
 (folder / "raw/train-images-idx3-ubyte").write_bytes(head(2, 4, 4) + bytes(32))
 (folder / "raw/train-labels-idx1-ubyte").write_bytes(head(2) + bytes([3, 7]))
-data.MNIST(folder).arrays[1]
+data.MNISTArrays(folder).arrays[1]
 
 # %% netcl.data.NpyDataset
 np.save(folder / "x.npy", np.arange(4.0))
@@ -108,6 +108,16 @@ data.Subset(data.ArrayDataset(np.arange(6)), [4, 5])[0]
 
 # %% netcl.data.SubsetRandomSampler
 sorted(data.SubsetRandomSampler([1, 3]))
+
+# %% netcl.data.Table
+data.Table({"age": [3, None, 8, 9], "city": ["Rome", "Oslo", "Rome", "Oslo"], "y": [0, 1, 1, 0]}, target="y")
+
+# %% netcl.data.TableEncoding
+table = data.Table({"age": [3, None, 8, 9], "city": ["Rome", "Oslo", "Rome", "Oslo"], "y": [0, 1, 1, 0]}, target="y")
+encoding = table.fit(missing="median")
+print(encoding)
+print(encoding.features)
+encoding.dataset(table)[1]
 
 # %% netcl.data.WeightedRandomSampler
 len(list(data.WeightedRandomSampler([0.1, 0.9], 5)))

@@ -699,3 +699,7 @@ model(nc.randn(2, 3, 32, 32)).shape
 # %% netcl.nn.simple.MLP
 from netcl.nn.simple import MLP
 MLP(4, 8, 2)(nc.randn(3, 4)).shape
+
+# %% netcl.nn.simple.TableMLP
+from netcl.nn.simple import TableMLP
+TableMLP(4, 2, hidden=[16], embeddings=[(7, 2)])(nc.randn(3, 4), nc.tensor([[0], [6], [1]])).shape

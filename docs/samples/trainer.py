@@ -9,8 +9,7 @@ import numpy as np
 
 import netcl as nc
 from netcl import nn, optim, trainer
-from netcl.data import DataLoader
-from netcl.data.readers import example_digits
+from netcl.data import DataLoader, example_digits
 
 nc.manual_seed(0)
 folder = Path(tempfile.mkdtemp())
@@ -188,6 +187,9 @@ fit(trainer.LearningRateMonitor())[0]["lr"]
 run = trainer.Trainer(model, optim.SGD(model.parameters(), lr=0.1))
 type(run.lr_find(loader, steps=4)).__name__
 
+# %% netcl.trainer.MLflowLogger
+trainer.MLflowLogger.__doc__.splitlines()[0]
+
 # %% netcl.trainer.ModelCheckpoint
 fit(trainer.ModelCheckpoint(folder, "loss"))
 (folder / "last.netcl").is_file()
@@ -212,3 +214,6 @@ len(fit(trainer.TerminateOnNaN("skip")))
 run = trainer.Trainer(model, optim.SGD(model.parameters(), lr=0.1))
 history = run.fit(loader, epochs=2, log_every=0)
 len(history)
+
+# %% netcl.trainer.WandbLogger
+trainer.WandbLogger.__doc__.splitlines()[0]

@@ -21,8 +21,7 @@ import netcl as nc
 from netcl import nn
 from netcl.core import Tensor
 from netcl.core.device import device
-from netcl.data import DataLoader
-from netcl.data.readers import example_digits
+from netcl.data import DataLoader, example_digits
 from netcl.optim import AdamW, CosineAnnealingLR, ModelEMA
 from netcl.trainer import Trainer
 

@@ -23,8 +23,7 @@ import numpy as np
 import netcl as nc
 from netcl import nn
 from netcl.core.device import device
-from netcl.data import DataLoader
-from netcl.data.readers import example_digits
+from netcl.data import DataLoader, example_digits
 from netcl.io import load_safetensors, save_safetensors
 from netcl.optim import AdamW
 from netcl.trainer import Trainer

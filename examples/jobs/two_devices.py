@@ -23,8 +23,7 @@ import numpy as np
 import netcl as nc
 from netcl import nn
 from netcl.core.device import device, get_active_device, manager
-from netcl.data import DataLoader
-from netcl.data.readers import example_digits
+from netcl.data import DataLoader, example_digits
 from netcl.distributed import DataParallel, convert_sync_batchnorm
 from netcl.optim import SGD, CosineAnnealingLR
 

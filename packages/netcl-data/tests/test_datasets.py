@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image as PILImage
 
+import netcl.data
 from netcl.data import DataLoader, datasets
 from netcl.data.array_pickles import read_array_pickle
 from netcl.data.transforms import ToTensor
@@ -264,3 +265,19 @@ def test_images_are_arrays_without_pillow(tmp_path, monkeypatch):
     assert datasets.FakeData(2, (3, 4, 4))[0][0].shape == (4, 4, 3)
     with pytest.raises(ImportError, match="pip install netcl-data"):
         datasets.default_loader(__file__)
+
+
+def test_two_classes_never_share_a_name():
+    """netcl.data.ImageFolder gave arrays, netcl.data.datasets.ImageFolder Pillow's images."""
+    kinds = {}
+    for module in (netcl.data, netcl.data.readers, datasets):
+        for name in module.__all__:
+            if isinstance(value := getattr(module, name), type):
+                kinds.setdefault(name, set()).add(value)
+    assert {name: found for name, found in kinds.items() if len(found) > 1} == {}
+
+
+@pytest.mark.parametrize("name", ["MNIST", "CIFAR10", "CIFAR100", "ImageFolder"])
+def test_an_old_name_warns_and_is_the_new_class(name):
+    with pytest.warns(DeprecationWarning, match=rf"netcl.data.{name} is called netcl.data.{name}Arrays"):
+        assert getattr(netcl.data, name) is getattr(netcl.data, f"{name}Arrays")

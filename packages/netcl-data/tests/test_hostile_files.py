@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import netcl.data
-from netcl.data import MNIST, Budget, CSVDataset, NpyDataset, datasets
+from netcl.data import Budget, CSVDataset, MNISTArrays, NpyDataset, datasets
 from netcl.data.datasets import CIFAR10
 
 
@@ -134,7 +134,7 @@ def test_the_header_decides_how_much_is_inflated(tmp_path: Path) -> None:
     root = mnist(tmp_path, struct.pack(">4B3I", 0, 0, 8, 3, 2, 2, 2) + bytes(100 << 20))
     tracemalloc.start()
     with pytest.raises(ValueError, match="should hold 8 values"):
-        MNIST(root)
+        MNISTArrays(root)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 10 << 20
@@ -144,7 +144,7 @@ def test_what_is_inflated_is_not_kept_twice(tmp_path: Path) -> None:
     """GzipFile returns a second copy of all that is read by one call: 200 MB of pixels took 386."""
     root = mnist(tmp_path, struct.pack(">4B3I", 0, 0, 8, 3, 2, 5000, 3200) + bytes(32_000_000))
     tracemalloc.start()
-    MNIST(root)
+    MNISTArrays(root)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 40_000_000
@@ -160,7 +160,7 @@ def test_labels_are_charged_as_int64(folder: str, tmp_path: Path) -> None:
     (place / "train-labels-idx1-ubyte.gz").write_bytes(
         gzip.compress(struct.pack(">4BI", 0, 0, 8, 1, count) + bytes(count), 1)
     )
-    read = MNIST if folder == "." else datasets.MNIST
+    read = MNISTArrays if folder == "." else datasets.MNIST
     with pytest.raises(ValueError, match=r"labels-idx1-ubyte\.gz.* takes 320,000,000 bytes.*pass budget="):
         read(tmp_path)
 
@@ -168,14 +168,14 @@ def test_labels_are_charged_as_int64(folder: str, tmp_path: Path) -> None:
 def test_a_header_beyond_the_budget_is_refused(tmp_path: Path) -> None:
     root = mnist(tmp_path, struct.pack(">4B3I", 0, 0, 8, 3, 2**32 - 1, 2**32 - 1, 1))
     with pytest.raises(ValueError, match=r"images-idx3-ubyte\.gz.*pass budget="):
-        MNIST(root)
+        MNISTArrays(root)
 
 
 def test_the_budget_is_an_argument(tmp_path: Path) -> None:
     root = mnist(tmp_path, struct.pack(">4B3I", 0, 0, 8, 3, 2, 2, 2) + bytes(8))
-    assert len(MNIST(root)) == 2
+    assert len(MNISTArrays(root)) == 2
     with pytest.raises(ValueError, match=r"images-idx3-ubyte\.gz.*pass budget="):
-        MNIST(root, budget=Budget(bytes=-(10**6)))
+        MNISTArrays(root, budget=Budget(bytes=-(10**6)))
 
 
 # -- pickles of arrays -----------------------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ def pictures(tmp_path: Path) -> Any:
 
     def written(name: str, data: bytes) -> list[Any]:
         (tmp_path / "cats" / name).write_bytes(data)
-        return [lambda: netcl.data.ImageFolder(tmp_path)[0], lambda: datasets.ImageFolder(tmp_path)[0]]
+        return [lambda: netcl.data.ImageFolderArrays(tmp_path)[0], lambda: datasets.ImageFolder(tmp_path)[0]]
 
     return written
 
@@ -334,8 +334,8 @@ def test_no_other_program_decodes_an_image(pictures: Any, tmp_path: Path) -> Non
     (tools / "gs").write_text(f"#!/bin/sh\necho ran >> '{tools / 'log'}'\n")
     (tools / "gs").chmod(0o755)
     program = (
-        "from netcl.data import ImageFolder\n"
-        "try:\n    ImageFolder('classes')[0]\n"
+        "from netcl.data import ImageFolderArrays\n"
+        "try:\n    ImageFolderArrays('classes')[0]\n"
         "except ValueError as error:\n    print(error)\n"
     )
     (tmp_path / "classes").mkdir()
@@ -357,5 +357,5 @@ def test_no_other_program_decodes_an_image(pictures: Any, tmp_path: Path) -> Non
 def test_binary_records_take_a_budget(tmp_path: Path) -> None:
     (tmp_path / "test_batch.bin").write_bytes(bytes(3073 * 2))
     (tmp_path / "test.bin").write_bytes(bytes(3074 * 2))
-    assert len(netcl.data.CIFAR10(tmp_path, train=False, budget=Budget(bytes=0))) == 2
-    assert len(netcl.data.CIFAR100(tmp_path, train=False, budget=Budget(bytes=0))) == 2
+    assert len(netcl.data.CIFAR10Arrays(tmp_path, train=False, budget=Budget(bytes=0))) == 2
+    assert len(netcl.data.CIFAR100Arrays(tmp_path, train=False, budget=Budget(bytes=0))) == 2

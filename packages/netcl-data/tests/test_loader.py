@@ -285,3 +285,10 @@ def test_close_and_with_are_harmless_without_workers():
         assert len(list(loader)) == 5
     loader.close()
     assert len(list(loader)) == 5
+
+
+def test_a_loader_shows_its_settings():
+    loader = DataLoader((np.zeros((10, 3)), np.zeros(10)), 4, shuffle=True, seed=5, augment=[horizontal_flip(0.25)])
+    expected = "ArrayDataset of 10 samples, batches=3, batch_size=4, shuffle=True, num_workers=0, seed=5"
+    assert repr(loader) == f"DataLoader({expected}, augment=[horizontal_flip(0.25)])"
+    assert "<th>batch_size</th><td>4</td>" in loader._repr_html_()

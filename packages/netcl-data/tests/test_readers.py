@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import importlib
 import pickle
 from importlib.resources import files
 
 import numpy as np
 import pytest
 
-from netcl.data import DataLoader
-from netcl.data.readers import CIFAR10, CIFAR100, MNIST, CSVDataset, ImageFolder, NpyDataset, example_digits
+from netcl.data import DataFileError, DataLoader
+from netcl.data.readers import (
+    CIFAR10Arrays,
+    CIFAR100Arrays,
+    CSVDataset,
+    ImageFolderArrays,
+    MNISTArrays,
+    NpyDataset,
+    example_digits,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -68,7 +77,7 @@ def test_mnist(tmp_path, folder, mark, suffix):
     for part, count in (("train", 7), ("t10k", 3)):
         write_idx(tmp_path / folder / f"{part}-images{mark}idx3-ubyte{suffix}", images[:count], suffix == ".gz")
         write_idx(tmp_path / folder / f"{part}-labels{mark}idx1-ubyte{suffix}", labels[:count], suffix == ".gz")
-    train, test = MNIST(tmp_path), MNIST(str(tmp_path), train=False)
+    train, test = MNISTArrays(tmp_path), MNISTArrays(str(tmp_path), train=False)
     x, y = train.arrays
     assert x.shape == (7, 1, 28, 28)
     assert x.dtype == np.uint8
@@ -80,12 +89,12 @@ def test_mnist(tmp_path, folder, mark, suffix):
 
 def test_damaged_mnist(tmp_path):
     with pytest.raises(FileNotFoundError, match="train-images-idx3-ubyte"):
-        MNIST(tmp_path)
+        MNISTArrays(tmp_path)
     images, labels = tmp_path / "train-images-idx3-ubyte", tmp_path / "train-labels-idx1-ubyte"
     write_idx(images, np.zeros((3, 4, 4), np.uint8))
     write_idx(labels, np.zeros(2, np.uint8))
     with pytest.raises(ValueError, match="3 images and 2 labels"):
-        MNIST(tmp_path)
+        MNISTArrays(tmp_path)
     whole = images.read_bytes()
     for data, words in (
         (whole[:-1], r"48 values.*got 47"),
@@ -96,12 +105,12 @@ def test_damaged_mnist(tmp_path):
     ):
         images.write_bytes(data)
         with pytest.raises(ValueError, match=words):
-            MNIST(tmp_path)
+            MNISTArrays(tmp_path)
     images.unlink()
     for data in (b"no gzip", gzip.compress(whole)[:-12]):
         (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(data)
         with pytest.raises(ValueError, match="cannot be read"):
-            MNIST(tmp_path)
+            MNISTArrays(tmp_path)
 
 
 def records(count, label_bytes, classes):
@@ -118,7 +127,7 @@ def test_cifar10(tmp_path):
     for number in range(5):
         (folder / f"data_batch_{number + 1}.bin").write_bytes(data[2 * number * size : 2 * (number + 1) * size])
     (folder / "test_batch.bin").write_bytes(data[10 * size :])
-    for dataset, part in ((CIFAR10(tmp_path), slice(10)), (CIFAR10(folder, train=False), slice(10, 12))):
+    for dataset, part in ((CIFAR10Arrays(tmp_path), slice(10)), (CIFAR10Arrays(folder, train=False), slice(10, 12))):
         x, y = dataset.arrays
         assert x.dtype == np.uint8
         assert (x == images[part]).all()
@@ -126,27 +135,27 @@ def test_cifar10(tmp_path):
         assert (y == labels[part, 0]).all()
     (folder / "test_batch.bin").write_bytes(data[:-1])
     with pytest.raises(ValueError, match="3073"):
-        CIFAR10(tmp_path, train=False)
+        CIFAR10Arrays(tmp_path, train=False)
     (folder / "test_batch.bin").write_bytes(b"")
     with pytest.raises(ValueError, match="0 bytes"):
-        CIFAR10(tmp_path, train=False)
+        CIFAR10Arrays(tmp_path, train=False)
     (folder / "test_batch.bin").write_bytes(b"\x0b" + data[1:size])
     with pytest.raises(ValueError, match="label 11.*10 classes"):
-        CIFAR10(tmp_path, train=False)
+        CIFAR10Arrays(tmp_path, train=False)
     (folder / "data_batch_3.bin").unlink()
     with pytest.raises(FileNotFoundError, match=r"data_batch_3\.bin"):
-        CIFAR10(tmp_path)
+        CIFAR10Arrays(tmp_path)
 
 
 def test_cifar100(tmp_path):
     labels, images, data = records(6, 2, 20)
     (tmp_path / "train.bin").write_bytes(data)
-    fine, coarse = CIFAR100(tmp_path), CIFAR100(tmp_path, coarse=True)
+    fine, coarse = CIFAR100Arrays(tmp_path), CIFAR100Arrays(tmp_path, coarse=True)
     assert (fine.arrays[0] == images).all()
     assert (fine.arrays[1] == labels[:, 1]).all()
     assert (coarse.arrays[1] == labels[:, 0]).all()
     with pytest.raises(FileNotFoundError, match=r"test\.bin"):
-        CIFAR100(tmp_path, train=False)
+        CIFAR100Arrays(tmp_path, train=False)
 
 
 def test_image_folder(tmp_path):
@@ -156,27 +165,27 @@ def test_image_folder(tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         image_module.new("RGB", (5, 4), colour).save(tmp_path / name)
     (tmp_path / "dog" / "notes.txt").write_text("no image")
-    data = ImageFolder(tmp_path)
+    data = ImageFolderArrays(tmp_path)
     assert data.classes == ["cat", "dog"]
     assert len(data) == 3
     found = [(image[:, 0, 0].tolist(), label) for image, label in data]
     assert found == [([10, 20, 30], 0), ([1, 2, 3], 0), ([200, 100, 50], 1)]
     assert data[0][0].shape == (3, 4, 5)
     assert data[0][0].dtype == np.uint8
-    x, y = next(iter(DataLoader(ImageFolder(tmp_path, lambda image: image / 2, size=(8, 6)), 3)))
+    x, y = next(iter(DataLoader(ImageFolderArrays(tmp_path, lambda image: image / 2, size=(8, 6)), 3)))
     assert x.shape == (3, 3, 8, 6)
     assert x.max() == 100.0
     assert y.tolist() == [0, 0, 1]
     with pytest.raises(FileNotFoundError, match="dog has no file"):
-        ImageFolder(tmp_path, extensions=[".png"])
+        ImageFolderArrays(tmp_path, extensions=[".png"])
     with pytest.raises(FileNotFoundError, match="no folders"):
-        ImageFolder(tmp_path / "dog")
+        ImageFolderArrays(tmp_path / "dog")
 
 
 def test_image_folder_without_pillow(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "PIL", None)
     with pytest.raises(ImportError, match=r"netcl-data\[image\]"):
-        ImageFolder(tmp_path)
+        ImageFolderArrays(tmp_path)
 
 
 def test_npy_dataset(tmp_path):
@@ -264,3 +273,39 @@ def test_csv_texts_and_other_forms(tmp_path):
 def test_damaged_csv(tmp_path, text, target, words):
     with pytest.raises(ValueError, match=words):
         CSVDataset(table(tmp_path, text), target)
+
+
+def picture(mode: str) -> object:
+    """Returns a gray ramp of 4 x 5 pixels in a mode of Pillow."""
+    pillow = importlib.import_module("PIL.Image")
+    ramp = np.arange(0, 200, 10, dtype=np.uint8).reshape(4, 5)
+    if mode == "I;16":
+        return pillow.fromarray(ramp.astype(np.uint16) * 256 + 255)
+    if mode == "RGBA":
+        return pillow.fromarray(np.stack([ramp] * 3 + [np.full_like(ramp, 7)], axis=2))
+    return pillow.fromarray(ramp).convert(mode)
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "LA", "RGB", "RGBA", "CMYK", "I;16"])
+@pytest.mark.parametrize("size", [None, (4, 5)])
+def test_images_of_all_modes_are_rgb(mode, size, tmp_path):
+    """Transparency is dropped, and 16 bits are divided by 256; 16 bits were cut off at 255."""
+    (tmp_path / "a").mkdir()
+    picture(mode).save(tmp_path / "a" / ("0.tif" if mode == "CMYK" else "0.png"))
+    image, label = ImageFolderArrays(tmp_path, size=size)[0]
+    assert (image.shape, image.dtype, label) == ((3, 4, 5), np.uint8, 0)
+    expected = np.arange(0, 200, 10, dtype=np.uint8).reshape(4, 5)
+    assert (image == expected).all()
+
+
+def test_an_image_of_one_bit_is_black_and_white(tmp_path):
+    (tmp_path / "a").mkdir()
+    picture("1").save(tmp_path / "a" / "0.png")
+    assert set(np.unique(ImageFolderArrays(tmp_path)[0][0])) <= {0, 255}
+
+
+def test_a_broken_file_in_a_folder_is_named(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n nothing")
+    with pytest.raises(DataFileError, match=r"broken\.png cannot be read, it is no image"):
+        ImageFolderArrays(tmp_path)[0]

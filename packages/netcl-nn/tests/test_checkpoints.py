@@ -17,6 +17,7 @@ from netcl.io import (
     CheckpointError,
     latest_checkpoint,
     load_checkpoint,
+    load_model,
     load_params,
     save_checkpoint,
     save_model,
@@ -215,3 +216,12 @@ def test_latest_and_verify(tmp_path: Path) -> None:
 def test_what_is_no_path_is_named(read) -> None:
     with pytest.raises(TypeError, match=rf"{read.__name__}: expected str .* as path, got int 3"):
         read(3)
+
+
+def test_a_checkpoint_read_as_a_model_names_its_reader(tmp_path):
+    save_checkpoint(nn.Linear(2, 2), tmp_path / "last.netcl")
+    with pytest.raises(CheckpointError, match=r"read it with netcl.io.load_checkpoint\(path, model\)"):
+        load_model(tmp_path / "last.netcl")
+    save_model(nn.Linear(2, 2), tmp_path / "model.netcl")
+    with pytest.raises(CheckpointError, match=r"read it with netcl.io.load_model\(path\)"):
+        load_checkpoint(tmp_path / "model.netcl")

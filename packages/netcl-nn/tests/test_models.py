@@ -142,3 +142,22 @@ def test_vision(make, shape: tuple[int, ...], normal, tmp_path: Path) -> None:
     np.testing.assert_array_equal(load_model(tmp_path / "m.netcl")(x).to_host(), model(x).to_host())
     layers = getattr(getattr(model, "encoder", None), "layers", None)
     assert layers is None or (layers[0].linear1.weight.to_host() != layers[1].linear1.weight.to_host()).any()
+
+
+def test_the_rows_of_a_table_may_have_embeddings() -> None:
+    manual_seed(0)
+    model = simple.TableMLP(3, 2, hidden=[5], embeddings=[(4, 2), (3, 1)], dropout=0.5)
+    numbers = Tensor.from_host(np.ones((6, 3), np.float32))
+    ids = Tensor.from_host(np.array([[0, 2], [3, 0]] * 3))
+    model.eval()
+    out = model(numbers, ids)
+    vectors = [embedding.weight.to_host() for embedding in model.vectors]
+    joined = np.concatenate([np.ones((2, 3)), vectors[0][[0, 3]], vectors[1][[2, 0]]], axis=1)
+    first, last = model.layers[0], model.layers[-1]
+    hidden = np.maximum(joined @ first.weight.to_host().T + first.bias.to_host(), 0)
+    expected = hidden @ last.weight.to_host().T + last.bias.to_host()
+    np.testing.assert_allclose(out.to_host()[:2], expected, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ShapeError, match=r"TableMLP with 2 embeddings takes ids \(N, 2\) after the numbers"):
+        model(numbers)
+    with pytest.raises(ShapeError, match="TableMLP with 0 embeddings takes no ids"):
+        simple.TableMLP(3, 2)(numbers, ids)

@@ -392,3 +392,42 @@ def test_a_state_knows_the_versions_of_its_layers():
     state._metadata["1"]["version"] = 1  # as of before the count
     model.load_state_dict(state)
     model.load_state_dict(dict(state))  # of no version
+
+
+def test_a_summary_is_shown_as_a_table():
+    """At a prompt it was the text in quotes, with its line ends written as two characters."""
+    table = nn.Sequential(nn.Linear(4, 2), nn.ReLU()).summary((1, 4))
+    assert repr(table) == str(table)
+    assert "\n0 (Linear) " in repr(table)
+    assert "<th" in table._repr_html_()
+    assert ">0 (Linear)</td>" in table._repr_html_()
+    assert table._repr_html_().count("<tr>") == 5
+
+
+@pytest.mark.parametrize("name", ["fit", "predict", "evaluate"])
+def test_methods_of_other_libraries_are_answered(name):
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}': write netcl.trainer.Trainer\(model.*{name}"):
+        getattr(nn.Linear(1, 1), name)
+    assert not hasattr(nn.Linear(1, 1), name)
+
+
+def test_a_compile_of_keras_is_answered():
+    with pytest.raises(TypeError, match="write netcl.trainer.Trainer"):
+        nn.Linear(1, 1).compile(optimizer="adam", loss="mse")
+
+
+@pytest.mark.parametrize(
+    ("make", "advice"),
+    [
+        (lambda: nn.Conv2d(1, 8, kernel=3), "Conv2d.* 'kernel'; write kernel_size=..."),
+        (lambda: nn.Conv2d(1, filters=8, kernel_size=3), "Conv2d.* 'filters'; write out_channels=..."),
+        (lambda: nn.Linear(3, units=2), "Linear.* 'units'; write out_features=..."),
+        (lambda: nn.Dropout(rate=0.5), "Dropout.* 'rate'; write p=..."),
+        (lambda: nn.LSTM(3, 4, num_layer=2), "LSTM.* 'num_layer'; write num_layers=..."),
+        (lambda: nn.Linear(3, 2, colour=1), "its arguments are in_features, out_features, bias"),
+    ],
+)
+def test_a_wrong_keyword_of_a_layer_is_answered(make, advice):
+    """The error named `_Convolution.__init__()` and no argument."""
+    with pytest.raises(TypeError, match=advice):
+        make()

@@ -42,8 +42,9 @@ from netcl.io import (
     save_torch,
     verify,
 )
-from netcl.io.archive import Archive
+from netcl.io.archive import Archive, entry_of, write_archive
 from netcl.io.atomic import remove_leftovers
+from netcl.nn.registry import to_config
 from netcl.ops import get_rng_state
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="needs devices, locks and signals of POSIX")
@@ -472,3 +473,20 @@ def test_an_error_of_the_disk_in_the_second_reading_says_what_was_written(tmp_pa
     assert [key for key in reads if key.startswith("model/")] == ["model/weight", "model/bias"]
     assert model.weight.to_host()[0, 0] == 2.0
     assert model.bias.to_host()[0] == 1.0
+
+
+def test_what_is_known_about_a_model_is_kept(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(2, 2))
+    save_model(model, tmp_path / "plain.netcl")
+    assert load_model(tmp_path / "plain.netcl").about is None
+    model.about = {"classes": ["cat", "dog"], "scale": {"mean": [0.5]}}
+    save_model(model, tmp_path / "known.netcl")
+    assert load_model(tmp_path / "known.netcl").about == model.about
+    meta = {"format": "netcl.single-file", "version": 3, "config": to_config(model), "about": 3}
+    entries = [entry_of(name, tensor) for name, tensor in model.state_dict(keep_vars=True).items()]
+    write_archive(tmp_path / "wrong.netcl", meta, entries)
+    with pytest.raises(CheckpointError, match="has no dict under 'about' but '3'"):
+        load_model(tmp_path / "wrong.netcl")
+    model.about = {"classes": {1, 2}}
+    with pytest.raises(CheckpointError, match="cannot be described as JSON"):
+        save_model(model, tmp_path / "set.netcl")

@@ -93,7 +93,7 @@ def test_early_stopping(make_network: Make, make_loader: Make) -> None:
     values = [3.0, 2.0, math.nan, 2.5, 1.0, 0.5]
     for mode, stopped, best in ((None, 4, 2), ("max", 3, 1)):
         model = make_network()
-        early = EarlyStopping("score_of_errors", patience=2, mode=mode, restore_best=True)
+        early = EarlyStopping("score_of_errors", patience=2, mode=mode)
         weights: list[np.ndarray[Any, Any]] = []
 
         class Keep(Callback):
@@ -108,6 +108,60 @@ def test_early_stopping(make_network: Make, make_loader: Make) -> None:
         assert early.best == values[best - 1]
         assert np.array_equal(model[6].weight.to_host(), weights[best - 1])
         assert not np.array_equal(weights[-1], weights[best - 1])
+
+
+def test_early_stopping_says_why(make_network: Make, make_loader: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run ended after epoch 4 of 6 without a word, with weights that were not the best."""
+    for restored, has in ((True, "the model has its weights"), (False, "the model has the weights of the last")):
+        model = make_network()
+        early = EarlyStopping("errors", patience=2, restore_best=restored)
+        callbacks = [Script("errors", [3.0, 2.0, 2.5, 2.25]), early]
+        Trainer(model, SGD(model.parameters(), lr=0.1), callbacks=callbacks).fit(make_loader(), epochs=6)
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[-2:] == [
+            "stopped after epoch 4 of 6: errors did not improve for 2 epochs",
+            f"the best epoch is 2, errors 2: {has}",
+        ]
+
+
+def test_a_callback_that_stops_a_run_is_named(
+    make_network: Make, make_loader: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Enough(Callback):
+        def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+            trainer.should_stop = trainer.epoch == 2
+
+    model = make_network()
+    Trainer(model, SGD(model.parameters()), callbacks=[Enough()]).fit(make_loader(), epochs=5)
+    assert "stopped after epoch 2 of 5 by Enough" in capsys.readouterr().out
+
+
+def test_early_stopping_restores_averages(make_network: Make, make_loader: Make) -> None:
+    model = make_network()
+    ema, shadows = ModelEMA(model, 0.9), []
+
+    class Keep(Callback):
+        def on_epoch_end(self, trainer: Trainer, logs: dict[str, Any]) -> None:
+            shadows.append(trainer.ema.shadow["6.weight"].to_host())
+
+    callbacks = [Script("errors", [3.0, 2.0, 2.5]), Keep(), EarlyStopping("errors", patience=1)]
+    Trainer(model, SGD(model.parameters(), lr=0.1), ema=ema, callbacks=callbacks).fit(
+        make_loader(), epochs=3, log_every=0
+    )
+    assert np.array_equal(ema.shadow["6.weight"].to_host(), shadows[1])
+    assert not np.array_equal(shadows[1], shadows[2])
+
+
+@pytest.mark.parametrize("monitor", ["val_loss", "val_los", "accuracy_"])
+def test_a_monitor_is_checked_before_the_first_epoch(
+    monitor: str, make_network: Make, make_loader: Make, tmp_path: Path
+) -> None:
+    for callback in (EarlyStopping(monitor), ModelCheckpoint(tmp_path, monitor)):
+        model = make_network()
+        trainer = Trainer(model, SGD(model.parameters()), callbacks=[callback])
+        with pytest.raises(KeyError, match=f"monitors {monitor!r}, but"):
+            trainer.fit(make_loader(), log_every=0)
+        assert trainer.step == 0
 
 
 def test_early_stopping_names_what_there_is(make_network: Make, make_loader: Make) -> None:
@@ -154,6 +208,16 @@ def test_checkpoints_keep_the_best_and_the_last(make_network: Make, make_loader:
     assert load_checkpoint(saver.last_path, again)["epoch"] == 5
     expected = trainer.predict(make_loader(shuffle=False))
     assert np.array_equal(Trainer(again).predict(make_loader(shuffle=False)), expected)
+
+
+def test_a_folder_is_not_replaced_in_silence(
+    make_network: Make, make_loader: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for resume, said in ((None, False), ("auto", False), (None, True)):
+        model = make_network()
+        trainer = Trainer(model, SGD(model.parameters()), callbacks=[ModelCheckpoint(tmp_path, "loss")])
+        trainer.fit(make_loader(), epochs=1, resume=resume)
+        assert (f"the run in {tmp_path} is replaced" in capsys.readouterr().out) == said
 
 
 def test_checkpoints_between_epochs_and_of_averages(make_network: Make, make_loader: Make, tmp_path: Path) -> None:

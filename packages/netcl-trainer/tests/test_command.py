@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import json
 import os
@@ -118,7 +119,7 @@ def test_train_evaluate_predict_and_go_on(config: Path, capsys: Any) -> None:
     measured = json.loads(out)
     assert code == 0
     assert 0 < measured["accuracy"] <= 1
-    assert "epoch_00" in measured["model"]
+    assert measured["model"] == str(folder / "model.netcl")
     code, out, _ = told(capsys, "evaluate", config, "--model", folder / "model.netcl")
     assert code == 0
     assert "on the validation data: loss" in out
@@ -324,7 +325,8 @@ def test_tune_measures_the_kernels_of_a_shape(
     monkeypatch.setenv("NETCL_CACHE_DIR", str(tmp_path))
     code, out, error = told(capsys, "tune", what, *sizes.split(), "--device", "cpu")
     assert code == 0, error
-    assert out.startswith(f"{what} {sizes} float32 on NumPy")
+    assert out.startswith(f"{what} {sizes} float32 on cpu, NumPy")
+    assert "KernelVariant" not in out
     assert "GFLOP/s" in out
 
 
@@ -431,7 +433,66 @@ def test_doctor_ends_with_the_worst_that_was_found(capsys: Any, monkeypatch: pyt
 
 # -- beginning a project -----------------------------------------------------------------------------------------------
 
-KINDS = ["cnn", "mlp", "gpt", "finetune"]
+
+def test_doctor_suggests_the_faster_driver() -> None:
+    """It said "Nothing is missing" on PoCL, where Intel's runtime was faster."""
+    from netcl.trainer.cli.devices import driver_advice
+
+    lines = driver_advice([("pocl:0", True, 2e-3), ("intel:0", False, 1e-3)])
+    assert lines[1:] == [
+        "  intel:0         1.00 ms",
+        "* pocl:0          2.00 ms",
+        "intel:0 is 2.0 times as fast as the default here: NETCL_DEVICE=intel:0",
+    ]
+    assert driver_advice([("pocl:0", False, 2e-3), ("intel:0", True, 1e-3)])[-1] == "  pocl:0          2.00 ms"
+    assert "netcl-core[intel]" in driver_advice([("pocl:0", True, 2e-3)])[-1]
+
+
+KINDS = ["cnn", "mlp", "table", "gpt", "finetune"]
+
+
+def test_the_announced_model_is_the_best_one(config: Path, capsys: Any) -> None:
+    """What `train` announces, `evaluate` measures and the report shows are of one epoch."""
+    settings = ["--set", "trainer.epochs=4", "--set", "optimizer.lr=0.3", "--set", "trainer.ema=0.0"]
+    code, out, _ = told(capsys, "train", config, *settings)
+    assert code == 0
+    found = re.search(r"model (\S+), epoch (\d) of 4: val_loss (\S+)", out)
+    assert found is not None
+    with (config.parent / "out" / "history.csv").open(encoding="utf-8") as file:
+        losses = [float(row["val_loss"]) for row in csv.DictReader(file)]
+    assert int(found[2]) == int(np.argmin(losses)) + 1
+    measured = json.loads(told(capsys, "evaluate", config, *settings, "--json")[1])
+    assert measured["model"] == found[1]
+    assert measured["loss"] == pytest.approx(min(losses), rel=1e-4)
+    report = (config.parent / "out" / "report.html").read_text(encoding="utf-8")
+    assert f"<div><b>{found[2]}</b><span>best epoch</span></div>" in report
+
+
+def test_a_second_run_has_its_own_folder(config: Path, capsys: Any) -> None:
+    assert told(capsys, "train", config)[0] == 0
+    first = (config.parent / "out" / "model.netcl").read_bytes()
+    code, out, _ = told(capsys, "train", config, "--set", "optimizer.lr=0.02")
+    assert (code, "out has a run already; give --overwrite to replace it" in out) == (0, True)
+    assert f"model {config.parent / 'out-2' / 'model.netcl'}" in out
+    assert (config.parent / "out" / "model.netcl").read_bytes() == first
+    measured = json.loads(told(capsys, "evaluate", config, "--json")[1])
+    assert measured["model"] == str(config.parent / "out-2" / "model.netcl")
+    code, out, _ = told(capsys, "train", config, "--resume", "auto", "--set", "optimizer.lr=0.02")
+    assert (code, f"nothing to train: the run of {config.parent / 'out-2' / 'last.netcl'} has its 2 epochs" in out) == (
+        0,
+        True,
+    )
+    code, out, _ = told(capsys, "train", config, "--overwrite", "--set", "optimizer.lr=0.02")
+    assert (code, "has a run already" in out) == (0, False)
+    assert (config.parent / "out" / "model.netcl").read_bytes() != first
+    assert not (config.parent / "out-3").exists()
+
+
+def test_a_monitor_that_no_epoch_has_is_refused_before_training(config: Path, capsys: Any) -> None:
+    code, out, error = told(capsys, "train", config, "--set", "callbacks.EarlyStopping.monitor=val_los")
+    assert (code, "epoch 1" in out) == (1, False)
+    assert "EarlyStopping monitors 'val_los', but" in error
+    assert "did you mean 'val_loss'?" in error
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,11 +20,12 @@ from tqdm import tqdm
 
 from netcl import nn
 from netcl.core import DeviceHandle, Tensor
+from netcl.core.device import device
 from netcl.core.errors import ShapeError
 from netcl.optim import SGD
-from netcl.trainer import History, ProgressBar, Trainer, accuracy
+from netcl.trainer import History, ProgressBar, Trainer, accuracy, progress
 from netcl.trainer.metrics import DeviceMeans
-from netcl.trainer.progress import describe_logs
+from netcl.trainer.progress import _fitted, _parts, describe_logs
 
 Make = Callable[..., Any]
 
@@ -70,6 +71,8 @@ def test_a_plot_has_a_curve_for_each_column(history: History, tmp_path: Path) ->
     assert [len(axes.lines) for axes in figure.axes] == [2, 2]
     assert np.array_equal(figure.axes[1].lines[1].get_ydata(), [0.5, 0.8, 0.75])
     assert (tmp_path / "history.png").read_bytes()[:4] == b"\x89PNG"
+    # A notebook shows a plain Figure as its repr, unless it was told "%matplotlib inline".
+    assert figure._repr_png_()[:4] == b"\x89PNG"
     with pytest.raises(ValueError, match="empty"):
         History().plot()
 
@@ -100,10 +103,32 @@ def test_one_line_per_epoch_where_there_is_no_terminal(
     lines = out.splitlines()
     assert err == ""
     assert [line[:12] for line in lines] == ["epoch  1/12 ", "epoch  5/12 ", "epoch 10/12 ", "epoch 12/12 "]
-    for word in ("loss 0.", "accuracy", " %", "val_loss", "val_accuracy", " s  ", "samples/s"):
+    for word in ("loss 0.", "accuracy", " %", "val_loss", "val_accuracy", " s"):
         assert all(word in line for line in lines), word
+    assert max(map(len, lines)) <= 100
     trainer.fit(make_loader(), epochs=1, log_every=0)
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("width", "ends"), [(200, "12,345 samples/s"), (100, "0.1 s"), (80, "89.58 %")])
+def test_a_line_of_an_epoch_fits_into_its_terminal(width: int, ends: str) -> None:
+    """The least important values go first; 118 characters took two lines of 80 and of 110 columns."""
+    logs = {"loss": 0.0379, "accuracy": 0.9948, "val_loss": 0.2519, "val_accuracy": 0.8958, "lr": 0.005}
+    line = _fitted(["epoch 22/30", *_parts(logs), "0.1 s", "12,345 samples/s"], width)
+    assert len(line) <= width
+    assert line.endswith(ends)
+
+
+def test_a_log_says_that_kernels_are_built(
+    handle: DeviceHandle, make_network: Make, make_loader: Make, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was said until the first epoch had ended, after up to a minute."""
+    monkeypatch.setattr(progress, "_PATIENCE_S", 0.0)
+    with device(handle):
+        model = make_network()
+        Trainer(model, SGD(model.parameters(), lr=0.1)).fit(make_loader())
+    said = f"building kernels for {handle}, kept for the next run" in capsys.readouterr().out
+    assert said == (handle.backend != "cpu")
 
 
 @pytest.mark.timing
@@ -153,9 +178,7 @@ def test_a_progress_bar_of_ones_own_is_the_only_one(
 def test_a_bar_in_a_notebook_is_that_of_notebooks(
     numpy_device: object, make_network: Make, make_loader: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class ZMQInteractiveShell:
-        pass
-
+    shell = SimpleNamespace(config={"IPKernelApp": {}})
     made: list[int | None] = []
 
     class Bar(tqdm):
@@ -163,13 +186,12 @@ def test_a_bar_in_a_notebook_is_that_of_notebooks(
             made.append(options["total"])
             super().__init__(*args, **{**options, "file": io.StringIO()})
 
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=ZMQInteractiveShell))
-    monkeypatch.setitem(sys.modules, "tqdm.notebook", SimpleNamespace(tqdm=Bar))
-    monkeypatch.setattr("netcl.trainer.progress.find_spec", lambda name: name == "ipywidgets")
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "tqdm.auto", SimpleNamespace(tqdm=Bar))
     model = make_network()
     Trainer(model, SGD(model.parameters())).fit(make_loader(), epochs=2)
     assert made == [3, 3]
-    monkeypatch.setattr("netcl.trainer.progress.find_spec", lambda name: None)
+    shell.config.clear()  # IPython in a pipe
     Trainer(model, SGD(model.parameters())).fit(make_loader(), epochs=1)
     assert len(made) == 2
 

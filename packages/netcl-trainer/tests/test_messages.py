@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import traceback
 
 import numpy as np
 import pytest
@@ -97,3 +98,91 @@ def test_python_suggests_a_public_name(wrong: str, meant: str) -> None:
     program = f"import netcl as nc, netcl.nn, netcl.optim, netcl.autograd; {wrong}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
     assert done.stderr.rstrip().endswith(f"Did you mean: '{meant}'?"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("keyword", "advice"),
+    [
+        ("max_epochs", r"write trainer.fit\(train_loader, val_loader, epochs=...\)"),
+        ("accelerator", r"or model.to\('gpu'\)"),
+        ("loss", "write loss_fn=..."),
+        ("grad_clp", "write grad_clip=..."),
+    ],
+)
+def test_words_of_other_libraries(keyword, advice) -> None:
+    with pytest.raises(TypeError, match=rf"Trainer\(\) got an unexpected keyword argument '{keyword}'; .*{advice}"):
+        _trainer(**{keyword: 3})
+
+
+@pytest.mark.parametrize(
+    ("keyword", "advice"),
+    [
+        ("validation_data", "write val_loader=DataLoader"),
+        ("batch_size", "write DataLoader"),
+        ("epoch", "write epochs=..."),
+    ],
+)
+def test_words_of_other_libraries_in_fit(keyword, advice) -> None:
+    with pytest.raises(TypeError, match=rf"Trainer.fit\(\) got an unexpected keyword argument '{keyword}'; {advice}"):
+        _trainer().fit([(X, Y)], **{keyword: 3})
+
+
+@pytest.mark.parametrize(
+    ("word", "dtype"),
+    [("bf16-mixed", "bfloat16"), ("16-mixed", "float16"), (16, "float16"), ("32-true", None), (32, None)],
+)
+def test_precisions_of_lightning(word, dtype) -> None:
+    trainer = _trainer(precision=word)
+    assert trainer.autocast_dtype == dtype
+    assert (trainer.scaler is not None) == (dtype == "float16")
+
+
+def test_precisions_that_there_are_not() -> None:
+    with pytest.raises(
+        TypeError, match="precision: expected one of .*'bf16-mixed', got '64-true'; make the model with"
+    ):
+        _trainer(precision="64-true")
+    with pytest.raises(ValueError, match="not both"):
+        _trainer(precision="16-mixed", mixed_precision=True)
+    assert _trainer(mixed_precision="bf16").autocast_dtype == "bfloat16"
+
+
+def _frames(error: BaseException) -> list[str]:
+    names = [frame.f_globals["__name__"] for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return [name for name in names if name != __name__]
+
+
+@pytest.mark.parametrize("method", ["fit", "evaluate", "lr_find"])
+def test_an_error_within_shows_few_frames_of_netcl(method) -> None:
+    """There were eleven between the line of the user and the message."""
+    with pytest.raises(ValueError, match=r"expected x \(..., 3\), got \(8, 4\)") as caught:
+        getattr(_trainer(), method)([(np.ones((8, 4), np.float32), Y)])
+    assert len(_frames(caught.value)) <= 3
+
+
+def test_the_frames_of_the_users_loss_stay() -> None:
+    def wrong(output, target):
+        return output.no_such_method()
+
+    with pytest.raises(AttributeError) as caught:
+        _trainer(loss_fn=wrong).fit([(X, Y)])
+    frames = [frame.f_code.co_name for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
+    assert "wrong" in frames
+    assert len(_frames(caught.value)) <= 3
+
+
+def test_an_error_of_python_within_netcl_keeps_its_frames() -> None:
+    trainer = _trainer()
+    trainer.metrics_stride = "two"  # type: ignore[assignment]
+    with pytest.raises(TypeError, match="unsupported operand") as caught:
+        trainer.fit([(X, Y)])
+    assert len(_frames(caught.value)) > 3
+
+
+def test_a_trainer_shows_its_settings() -> None:
+    trainer = _trainer(precision="bf16-mixed")
+    expected = "Trainer(Linear, device=cpu, optimizer=SGD, precision=bfloat16, epochs=0, step=0)"
+    assert repr(trainer) == expected
+    trainer.fit([(X, Y)], log_every=0)
+    assert "<th>model</th><td>Linear, 8 parameters</td>" in trainer._repr_html_()
+    assert "<svg" in trainer._repr_html_()

@@ -17,6 +17,7 @@ import netcl.autograd as ag
 from netcl.core import DeviceHandle
 from netcl.optim import SGD, ExponentialLR
 from netcl.trainer import History, LearningRateMonitor, Trainer
+from netcl.trainer.charts import Curve, line_chart
 
 Make = Callable[..., Any]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
@@ -135,3 +136,12 @@ def test_models_that_tell_no_classes_apart_have_no_misclassified_samples(
     trainer = Trainer(model, SGD(model.parameters()), loss_fn=ag.mse_loss)
     page = trainer.fit(loader, loader, log_every=0).report(tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Misclassified samples" not in page
+
+
+@pytest.mark.parametrize("values", [[0.00205, 0.00195, 0.0011], [1234567.0, 1234568.0], [0.5, 0.25]])
+def test_the_numbers_of_an_axis_fit_beside_it(values: list[float]) -> None:
+    """At 400 pixels the first digits of a learning rate were cut off."""
+    chart = line_chart("lr", [1.0, 2.0, 3.0][: len(values)], [Curve("lr", values)])
+    labels = re.findall(r'x="([\d.]+)" y="[\d.]+" text-anchor="end">([^<]+)<', chart)
+    assert len(labels) > 2
+    assert all(float(end) - 8.5 * len(text) >= 0 for end, text in labels)

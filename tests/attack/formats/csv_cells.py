@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
 
+import numpy as np
 from registry import Run, attack
 
-from netcl.data import CSVDataset
+from netcl.data import CSVDataset, Table, TableEncoding
 
 CELLS = (
     "1",
@@ -62,3 +64,34 @@ def csv(run: Run) -> None:
         except Exception as error:
             kind = type(error).__name__
             run.fail(f"{kind} instead of ValueError", reproducer=str(error)[:200], data=data, suffix=".csv")
+
+
+@attack("formats.tables")
+def tables(run: Run) -> None:
+    """A table of mixed columns is fitted and encoded into finite numbers, or refused with a ValueError that names its
+    file or a column.
+    """
+    path = run.folder / "mixed.csv"
+    for rng in run.cases():
+        data = table(rng)
+        path.write_bytes(data)
+        missing = rng.choice(("mean", "median", "flag", 0.0, "error"))
+        categories = rng.choice(("one-hot", "embedding"))
+        try:
+            whole = Table(path, target=rng.choice((None, "c0")))
+            encoding = whole.fit(missing=missing, categories=categories)
+            arrays = encoding.dataset(whole).arrays
+            again = TableEncoding.from_dict(json.loads(json.dumps(encoding.to_dict())))
+            run.count("read")
+        except ValueError as error:
+            run.count("refused")
+            if str(path) not in str(error) and "column" not in str(error) and "target" not in str(error):
+                run.fail("a ValueError without the file", reproducer=str(error)[:200], data=data, suffix=".csv")
+        except Exception as error:
+            kind = type(error).__name__
+            run.fail(f"{kind} instead of ValueError", reproducer=str(error)[:200], data=data, suffix=".csv")
+        else:
+            if again != encoding:
+                run.fail("the stored encoding is another one", data=data, suffix=".csv")
+            if not all(np.isfinite(array).all() for array in arrays):
+                run.fail("an encoded value is not finite", data=data, suffix=".csv")

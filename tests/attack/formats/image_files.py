@@ -17,7 +17,7 @@ from registry import Run, attack
 
 from formats.judge import Judge
 from formats.mutate import NUMBERS, byte_edits, edited
-from netcl.data import CIFAR10
+from netcl.data import CIFAR10Arrays
 from netcl.data.datasets import default_loader
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -151,7 +151,7 @@ def records(run: Run) -> None:
     def read(path: Path) -> Any:
         (run.folder / "test_batch.bin").write_bytes(path.read_bytes())
         try:
-            return CIFAR10(run.folder, train=False)
+            return CIFAR10Arrays(run.folder, train=False)
         except ValueError as error:
             raise ValueError(str(error).replace(str(run.folder), str(path))) from error
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from netcl.core import config
+from netcl.core import Tensor, config
 from netcl.core.device import CPUQueue, DeviceHandle, DeviceManager, device, get_active_device, icd, manager
 from netcl.core.errors import DeviceNotFoundError
 
@@ -308,6 +308,27 @@ def full():
         AMD=[fake_device("Radeon", GPU, 16), fake_device("small Radeon", GPU, 4)],
         Xilinx=[fake_device("Alveo", ACCEL, usable=False), fake_device("board", ACCEL)],
     )
+
+
+@needs_pyopencl
+def test_a_device_prints_as_a_short_selector():
+    """A tensor showed the names of device and driver, 45 characters; the text is a selector of the device."""
+    for handle in manager.select():
+        assert manager.default(str(handle)) is handle
+        assert len(str(handle)) < 12
+        assert repr(handle).startswith(f"DeviceHandle('{handle}', {handle.device_type}, ")
+        assert f"<th>device</th><td>{handle}</td>" in handle._repr_html_()
+        assert repr(Tensor.ones((2,), queue=handle.queue)) == f"Tensor([1., 1.], dtype=float32, device='{handle}')"
+    parts = manager.split(manager.default("opencl"), 2)
+    assert {str(part) for part in parts} == {str(manager.default("opencl"))}
+
+
+@needs_pyopencl
+@pytest.mark.parametrize("word", ["cuda", "cuda:1", "mps", "xpu"])
+def test_a_word_of_pytorch_is_answered(full, word):
+    full.pairs = full.pairs[3:4]
+    with pytest.raises(DeviceNotFoundError, match=f"{word!r} is PyTorch's word; 'gpu' is the best GPU of any maker"):
+        full.default(word)
 
 
 @needs_pyopencl

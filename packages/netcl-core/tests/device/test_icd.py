@@ -267,6 +267,11 @@ def test_advice_without_any_driver_and_without_pyopencl(fake_intel, monkeypatch)
     assert "graphics card of NVIDIA" in icd.advice()
     monkeypatch.setattr(icd, "_pyopencl", None)
     assert 'Install pyopencl: pip install "netcl-core[cpu]"' in icd.advice()
+    # The drivers of pip are for CPUs.
+    with pytest.raises(
+        ImportError, match=r'device\("gpu"\).*pip install "netcl-core\[opencl\]", and the OpenCL driver'
+    ):
+        icd.require_pyopencl('device("gpu")', gpu=True)
     monkeypatch.setattr(icd.platform, "machine", lambda: "aarch64")
     assert 'pip install "netcl-core[opencl]"' in icd.advice()
     with pytest.raises(ImportError, match="pyopencl required"):
@@ -274,6 +279,17 @@ def test_advice_without_any_driver_and_without_pyopencl(fake_intel, monkeypatch)
     monkeypatch.setattr(icd, "_on_linux", lambda: False)
     assert icd.find_drivers() == []
     assert "vendor" in icd.advice()
+
+
+@pytest.mark.parametrize(("drivers", "told"), [(["PoCL"], True), (["PoCL", "Intel CPU runtime"], False)])
+def test_advice_with_pocl_alone_names_the_other_driver(drivers, told, monkeypatch):
+    found = [icd.Driver(name, "lib.so", "pip", "") for name in drivers]
+    monkeypatch.setattr(icd, "find_drivers", lambda: found)
+    monkeypatch.setattr(icd, "_graphics_cards", list)
+    monkeypatch.setattr(icd.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(icd, "_on_linux", lambda: True)
+    monkeypatch.setattr(icd, "_pyopencl", object())
+    assert ('pip install "netcl-core[intel]"' in icd.advice()) == told
 
 
 def test_a_bad_cache_setting_is_named(fake_intel, monkeypatch):

@@ -287,3 +287,9 @@ def test_a_rendered_kernel_becomes_a_spec_that_runs(queue):
     given, out = device_copy(queue, values), device_copy(queue, np.zeros_like(values))
     spec.build(queue).run(queue, (4,), (1,), given, out, np.uint64(N), np.uint64(N // 4))  # a quarter for each group
     assert np.array_equal(read(queue, out, values), values + 1)
+
+
+def test_a_kernel_on_numpy_says_where_it_runs():
+    """The error showed the whole DeviceHandle, and did not say what to write."""
+    with pytest.raises(TypeError, match=r"NumPy's DeviceHandle\('cpu'.*write `with netcl.device\('opencl'\):`"):
+        KernelSpec("f", params=["__global float* x"], body="x[0] = 1;").build(manager.default("cpu"))

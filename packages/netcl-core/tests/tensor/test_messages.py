@@ -107,6 +107,8 @@ def test_a_member_that_only_pytorch_has_says_what_to_write(numpy_device):
     assert not hasattr(x, "coalesce")
     with pytest.raises(AttributeError, match="netcl has no 'cond': write Python's if and while"):
         nc.cond  # noqa: B018
+    with pytest.raises(AttributeError, match="netcl has no 'fft': there are no complex dtypes"):
+        nc.fft  # noqa: B018
     with pytest.raises(AttributeError, match="module 'netcl' has no attribute 'relv'"):
         nc.relv  # noqa: B018
     assert getattr(x, "nothing", 3) == 3

@@ -46,7 +46,8 @@ LEVELS: dict[str, Level] = {
     "tracing": Level("regions of deferred calls, which jit fuses to one program", "jit calls its function eagerly"),
     "capture": Level("steps that are recorded once and replayed", "a training step runs eagerly"),
     "prediction": Level(
-        "calls of a training loop that are predicted, and computed as a captured step", "each op is computed at its call"
+        "calls of a training loop that are predicted, and computed as a captured step",
+        "each op is computed at its call",
     ),
     "staging": Level(
         "page-locked memory that devices exchange tensors by, and host calls in captured steps",

@@ -388,6 +388,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         ),
         "autotune_matmul": "(M, N, K, dtype='float32', queue=None, *, warmup=3, runs=5, save=True)",
     },
+    "netcl.profiling.layers": {"named_layers": "(model, optimizer=None)"},
     "netcl.profiling.report": {"roofline": "(profile, path, *, peaks=None)"},
     "netcl.profiling.timing": {
         "format_seconds": "(seconds)",

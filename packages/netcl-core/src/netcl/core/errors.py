@@ -6,7 +6,7 @@ import dis
 import inspect
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from types import FunctionType
 from typing import Any, TypeVar
@@ -83,6 +83,8 @@ def from_here(function: _F) -> _F:
             return function(*args, **kwargs)
         except Exception as error:
             name = type(args[0]).__name__ if function.__name__ == "__init__" else function.__qualname__
+            words = getattr(type(args[0]), "_words_of_others", {}) if args else {}
+            _name_keyword(error, name, inspect.signature(function), kwargs, words)
             name_argument(error, name, inspect.signature(function), args, kwargs)
             shorten_traceback(error)
             raise
@@ -106,6 +108,53 @@ def _decorate_all(module: dict[str, Any]) -> None:
             module[name] = of(value)
         elif isinstance(value, type) and isinstance(vars(value).get("__init__"), FunctionType):
             value.__init__ = of(vars(value)["__init__"])  # type: ignore[misc]
+
+
+# Keywords of Keras, TensorFlow, JAX and PyTorch Lightning for arguments that have PyTorch's names here.
+_OF_OTHERS = {
+    "kernel": "kernel_size",
+    "filter_size": "kernel_size",
+    "pool_size": "kernel_size",
+    "window_shape": "kernel_size",
+    "filters": "out_channels",
+    "features": "out_features",
+    "units": "out_features",
+    "input_dim": "num_embeddings",
+    "output_dim": "embedding_dim",
+    "strides": "stride",
+    "pad": "padding",
+    "dilation_rate": "dilation",
+    "use_bias": "bias",
+    "with_bias": "bias",
+    "rate": "p",
+    "epsilon": "eps",
+    "learning_rate": "lr",
+    "axis": "dim",
+    "dim": "axis",
+    "heads": "num_heads",
+    "key_dim": "embed_dim",
+}
+
+
+def _name_keyword(
+    error: Exception, name: str, signature: inspect.Signature, kwargs: Mapping[str, Any], words: Mapping[str, str]
+) -> None:
+    """Raises UnsupportedError, which is a TypeError, in place of Python's error for a keyword that ``name`` does not
+    take: it names the argument that is meant. ``words``: advice for keywords of other libraries.
+    """
+    known = [parameter for parameter in signature.parameters if parameter != "self"]
+    if type(error) is not TypeError or any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()):
+        return
+    for keyword in kwargs:
+        if keyword not in known:
+            from difflib import get_close_matches  # 1 ms, which an import of netcl does not pay
+
+            near = [_OF_OTHERS[keyword]] if _OF_OTHERS.get(keyword) in known else get_close_matches(keyword, known, 1)
+            takes = f"write {near[0]}=..." if near else f"its arguments are {', '.join(known)}"
+            advice = words.get(keyword, takes)
+            raise UnsupportedError(
+                f"{name}() got an unexpected keyword argument {keyword!r}; {advice}", op=name, parameter=keyword
+            ) from None
 
 
 _OF_ARGUMENTS = (AttributeError, TypeError, ValueError, IndexError, KeyError)

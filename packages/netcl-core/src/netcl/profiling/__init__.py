@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from importlib import import_module
 
-__all__ = ["EventTimer", "WorkGroupTuner", "autotuner", "profile", "region", "report", "roofline", "timing", "trace"]
+__all__ = [
+    "EventTimer",
+    "WorkGroupTuner",
+    "autotuner",
+    "named_layers",
+    "profile",
+    "region",
+    "report",
+    "roofline",
+    "timing",
+    "trace",
+]
 
 _MODULES = ("autotuner", "report", "timing", "trace")
 _NAMES = {
     "EventTimer": "timing",
     "region": "timing",
     "WorkGroupTuner": "autotuner",
+    "named_layers": "layers",
     "profile": "trace",
     "roofline": "report",
 }

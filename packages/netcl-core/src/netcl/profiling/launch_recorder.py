@@ -14,6 +14,7 @@ from typing import Any
 
 from netcl.core.backend.interceptors import pop_interceptor, push_interceptor
 from netcl.core.backend.profiler_sink import FlopCount, ProfilerSink, Size, sizes
+from netcl.core.capture.labels import Labelled, current
 from netcl.core.expr.cost import expression_flops
 from netcl.core.expr.numpy_eval import Evaluator
 from netcl.profiling.records import LaunchRecord, Span, Thread
@@ -73,7 +74,7 @@ class LaunchRecorder(ProfilerSink):
     ) -> None:
         """Called when a kernel has been enqueued, or has run."""
         operands = tuple(args)
-        record = self._record("kernel", name.lstrip("_"), began, tuple(sizes(operands)))
+        record = self._record("kernel", name, began, tuple(sizes(operands)))
         record.flop_count = flop_count or thread_state.flop_count
         if operands and isinstance(operands[0], Evaluator):
             # Called by NumPy's evaluator: plan, arrays, scalars, space, stores.
@@ -104,8 +105,11 @@ class LaunchRecorder(ProfilerSink):
                     self._report(record)
 
     def _record(self, kind: str, name: str, began: float, operands: tuple[Size, ...]) -> LaunchRecord:
-        op = thread_state.ops[-1] if thread_state.ops else ""
-        return LaunchRecord(kind, name, op, thread_state.thread, began, began, perf_counter(), operands)
+        op = name.op if isinstance(name, Labelled) else current()
+        op = op or (thread_state.ops[-1] if thread_state.ops else "")
+        return LaunchRecord(
+            kind, str(name).lstrip("_"), op, thread_state.thread, began, began, perf_counter(), operands
+        )
 
     def _seen(self, event: Any, record: LaunchRecord) -> None:
         if self.by_events and event is not None:

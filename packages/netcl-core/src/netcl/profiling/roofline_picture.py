@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_roofline", "need_matplotlib"]
 
-_LABELS = 6  # kernels with their name, the longest ones
-# The part of the time, and of the peak rate, of a kernel that is drawn: others would stretch the axes by many decades.
-_LEAST_TIME, _LEAST_RATE = 0.003, 1e-4
-_POINT, _LINE = "#2563eb", "#667080"
+_LABELS = 8  # kernels with their name next to the point, the longest ones
+_POINT, _LINE, _ROOF = "#1f5fbf", "#667080", "#b3261e"
+_DPI = 110
+_SPACING = 15  # points between the lines of two names
 
 
 def need_matplotlib() -> None:
@@ -31,39 +32,35 @@ def need_matplotlib() -> None:
 def draw_roofline(
     title: str, rows: Sequence[KernelStats], peaks: Peaks, path: str | os.PathLike[str] | None = None
 ) -> Figure:
-    """Returns a matplotlib Figure of kernels with known operations, saved to ``path`` if not None; its suffix is the
-    format. The area of a point grows with the kernel's time; kernels below 0.3 % of the time or 0.01 % of the peak rate
-    are counted, not drawn. Raises ImportError without matplotlib.
+    """Returns a matplotlib Figure with a point for each kernel with known operations; saves it to ``path`` if not None,
+    in the format of its suffix. The area of a point grows with the kernel's time; shares are parts of the whole
+    profile. Raises ImportError without matplotlib.
     """
     need_matplotlib()
     from matplotlib.figure import Figure
 
-    timed = [row for row in rows if row.flops and row.seconds]
-    whole = sum(row.seconds for row in timed)
-    least = _LEAST_RATE * peaks.flops_per_second
-    shown = [row for row in timed if row.seconds >= _LEAST_TIME * whole and (row.flops_per_second or 0) >= least]
-    shown.sort(key=lambda row: -row.seconds)
-    figure = Figure(figsize=(5.8, 3.4), layout="constrained")
+    whole = sum(row.seconds for row in rows) or 1.0
+    shown = sorted((row for row in rows if row.flops and row.seconds), key=lambda row: -row.seconds)
+    figure = Figure(figsize=(9.2, 4.8), layout="constrained", dpi=_DPI)
     axes: Any = figure.subplots()
     _draw_limits(axes, [_place(row) for row in shown], peaks)
     for row in shown:
-        axes.scatter(*_place(row), s=20 + 400 * row.seconds / whole, color=_POINT, alpha=0.5, linewidths=0)
-    # In the order of their points from top to bottom, so that few of the lines cross.
-    for number, row in enumerate(sorted(shown[:_LABELS], key=lambda row: -_place(row)[1])):
-        _label(axes, f"{row.op or row.name}, {row.seconds / whole:.0%}", _place(row), number)
+        axes.scatter(*_place(row), s=24 + 500 * row.seconds / whole, color=_POINT, alpha=0.55, linewidths=0)
     if not shown:
         axes.text(0.5, 0.4, "no kernel with known operations", transform=axes.transAxes, ha="center")
-    if len(shown) < len(timed):
-        small = f"below {_LEAST_TIME:.1%} of the time or {_LEAST_RATE:.2%} of the peak"
-        left_out = f"not drawn: {len(timed) - len(shown)} {small}"
-        axes.text(0.99, 0.02, left_out, transform=axes.transAxes, color=_LINE, fontsize=8, ha="right")
+    others = sum(row.seconds for row in rows if not row.flops) / whole
+    if others >= 0.005:
+        note = f"{others:.0%} of the time: copies, and kernels whose operations are unknown or none"
+        axes.text(0.99, 0.02, note, transform=axes.transAxes, color=_LINE, fontsize=8, ha="right")
     axes.set(xlabel="operations per byte", ylabel="GFLOP/s")
-    axes.set_title(title, fontsize=10)
+    axes.set_title(title, fontsize=11)
     axes.grid(color="#e5e7eb")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+    figure.draw_without_rendering()  # places the axes, which the names are laid out in
+    _name_points(axes, shown[:_LABELS], whole)
     if path is not None:
-        figure.savefig(path, dpi=100)
+        figure.savefig(path, dpi=_DPI)
     return figure
 
 
@@ -73,13 +70,15 @@ def _place(row: KernelStats) -> tuple[float, float]:
 
 
 def _draw_limits(axes: Any, places: Sequence[tuple[float, float]], peaks: Peaks) -> None:
-    """Draws the roof over all points, with the measured numbers, and leaves room for names above it."""
+    """Draws the roof over all points, with the measured numbers."""
     top, ridge = peaks.flops_per_second / 1e9, peaks.flops_per_second / peaks.bytes_per_second
     left, right = min([ridge / 100, *(x for x, _ in places)]) / 2, max([ridge * 10, *(x for x, _ in places)]) * 2
     low, high = min([top / 1000, *(y for _, y in places)]) / 4, max([top, *(y for _, y in places)])
     corners = [left, ridge, right]
-    axes.loglog(corners, [min(top, intensity * peaks.bytes_per_second / 1e9) for intensity in corners], color=_LINE)
-    axes.set(xlim=(left, right), ylim=(low, high * (high / low) ** 0.4))
+    axes.loglog(
+        corners, [min(top, intensity * peaks.bytes_per_second / 1e9) for intensity in corners], color=_ROOF, lw=2
+    )
+    axes.set(xlim=(left, right), ylim=(low, high * 3))
     flat = f"multiply-adds: {top:.3g} GFLOP/s"
     axes.text(right / 1.1, top * 1.1, flat, color=_LINE, fontsize=8, ha="right", va="bottom")
     slope = f"copy: {peaks.bytes_per_second / 1e9:.3g} GB/s"
@@ -87,12 +86,34 @@ def _draw_limits(axes: Any, places: Sequence[tuple[float, float]], peaks: Peaks)
     axes.text(left * 1.1, start / 2, slope, color=_LINE, fontsize=8, va="center")
 
 
-def _label(axes: Any, text: str, place: tuple[float, float], number: int) -> None:
-    axes.annotate(
-        text,
-        place,
-        xytext=(0.02, 0.95 - 0.065 * number),
-        textcoords="axes fraction",
-        fontsize=8,
-        arrowprops={"arrowstyle": "-", "color": _LINE, "lw": 0.5},
-    )
+def _name_points(axes: Any, rows: Sequence[KernelStats], whole: float) -> None:
+    """Writes the names next to their points, one below the other if they would touch; a line leads to a moved one."""
+    pixel = 72 / _DPI  # in points, the unit of offsets
+    across, middle = axes.transAxes.transform((0.72, 0))[0], axes.transAxes.transform((0, 0))[1]
+    taken: list[tuple[float, float, float]] = []  # left, right and height of the names, in points
+    for row in sorted(rows, key=lambda row: -_place(row)[1]):
+        text = f"{row.op or row.name}, {row.seconds / whole:.0%}"
+        x, y = axes.transData.transform(_place(row))
+        to_left = x > across
+        away = 4 + math.sqrt(24 + 500 * row.seconds / whole) / 2
+        start = x * pixel + (-away - 5.0 * len(text) if to_left else away)
+        height = y * pixel
+        while any(
+            start < right and left < start + 5.0 * len(text) and abs(height - other) < _SPACING
+            for left, right, other in taken
+        ):
+            height -= 3
+        if height < middle * pixel + 6:
+            continue  # no room above the axis
+        taken.append((start, start + 5.0 * len(text), height))
+        moved = abs(height - y * pixel) > _SPACING / 2
+        axes.annotate(
+            text,
+            _place(row),
+            xytext=(-away if to_left else away, height - y * pixel),
+            textcoords="offset points",
+            fontsize=9,
+            ha="right" if to_left else "left",
+            va="center",
+            arrowprops={"arrowstyle": "-", "color": _LINE, "lw": 0.5} if moved else None,
+        )

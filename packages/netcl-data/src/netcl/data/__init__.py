@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from netcl.data import augment, augment_gpu, datasets, filters, readers, shared_batch, transforms
 from netcl.data.__about__ import __version__
 from netcl.data.budget import Budget
@@ -15,10 +17,18 @@ from netcl.data.dataset import (
     random_split,
     split_dataset,
 )
-from netcl.data.errors import DataLoaderWorkerError
+from netcl.data.errors import DataFileError, DataLoaderWorkerError
 from netcl.data.image_grid import make_grid, save_image
 from netcl.data.loader import DataLoader
-from netcl.data.readers import CIFAR10, CIFAR100, MNIST, CSVDataset, ImageFolder, NpyDataset, example_digits
+from netcl.data.readers import (
+    CIFAR10Arrays,
+    CIFAR100Arrays,
+    CSVDataset,
+    ImageFolderArrays,
+    MNISTArrays,
+    NpyDataset,
+    example_digits,
+)
 from netcl.data.sample_random import SampleRandom
 from netcl.data.sampler import (
     BatchSampler,
@@ -29,22 +39,24 @@ from netcl.data.sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from netcl.data.tables import Table, TableEncoding, TableError
 from netcl.data.worker_process import WorkerInfo, get_worker_info
 
 __all__ = [
-    "CIFAR10",
-    "CIFAR100",
-    "MNIST",
+    "CIFAR10Arrays",
+    "CIFAR100Arrays",
+    "MNISTArrays",
     "ArrayDataset",
     "BatchSampler",
     "Budget",
     "CSVDataset",
     "ConcatDataset",
+    "DataFileError",
     "DataLoader",
     "DataLoaderWorkerError",
     "Dataset",
     "DistributedSampler",
-    "ImageFolder",
+    "ImageFolderArrays",
     "IterableDataset",
     "NpyDataset",
     "RandomSampler",
@@ -53,6 +65,9 @@ __all__ = [
     "SequentialSampler",
     "Subset",
     "SubsetRandomSampler",
+    "Table",
+    "TableEncoding",
+    "TableError",
     "WeightedRandomSampler",
     "WorkerInfo",
     "__version__",
@@ -71,6 +86,21 @@ __all__ = [
     "split_dataset",
     "transforms",
 ]
+
+
+# Names that were those of other classes, in netcl.data.datasets.
+_RENAMED = ("CIFAR10", "CIFAR100", "ImageFolder", "MNIST")
+
+
+def __getattr__(name: str) -> object:
+    if name not in _RENAMED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(
+        f"netcl.data.{name} is called netcl.data.{name}Arrays; netcl.data.datasets.{name} gives torchvision's samples",
+        DeprecationWarning,
+        stacklevel=2,
+    )
+    return globals()[f"{name}Arrays"]
 
 
 def __dir__() -> list[str]:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from netcl.data.errors import DataFileError
 
-class BudgetError(ValueError):
+
+class BudgetError(DataFileError):
     """A file asks for more bytes, items, time or depth than its reader's budget allows."""
 
 

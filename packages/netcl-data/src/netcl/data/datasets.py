@@ -1,9 +1,9 @@
 """Image datasets with torchvision's names, folders and samples: (PIL image, class id), then transformed.
 
-``netcl.data.MNIST``, ``CIFAR10``, ``CIFAR100`` and ``ImageFolder`` give arrays; the classes here have the same names
-and the layout of torchvision. ``budget``, which torchvision does not have, limits the memory that each file may take.
-Files are read from the folders that torchvision writes to, and nothing is downloaded. If Pillow is not installed, the
-images of MNIST, CIFAR and FakeData are arrays, (H, W) or (H, W, 3), which all transforms take.
+``netcl.data.MNISTArrays``, ``CIFAR10Arrays``, ``CIFAR100Arrays`` and ``ImageFolderArrays`` give arrays; the classes
+here have the names and the layout of torchvision. ``budget``, which torchvision does not have, limits the memory that
+each file may take. Files are read from the folders that torchvision writes to, and nothing is downloaded. If Pillow is
+not installed, the images of MNIST, CIFAR and FakeData are arrays, (H, W) or (H, W, 3), which all transforms take.
 
 Example:
     >>> from netcl.data.datasets import FakeData

@@ -1,11 +1,15 @@
-"""DataLoaderWorkerError, the only error class of netcl.data."""
+"""The errors of netcl.data: a file that cannot be read, and a worker process that fails."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["DataLoaderWorkerError"]
+__all__ = ["DataFileError", "DataLoaderWorkerError"]
+
+
+class DataFileError(ValueError):
+    """A data file is damaged, of another format, or asks for more than its budget; the message names the file."""
 
 
 class DataLoaderWorkerError(RuntimeError):

@@ -139,15 +139,22 @@ def _horizontal_flip(x: Array, rng: RandomSource, p: float) -> Array:
     return result
 
 
-def random_crop(padding: int = 4, crop_size: int | tuple[int, int] = 32) -> Filter:
-    """Pads with zeros on all four sides, then crops ``crop_size`` (an int or (H, W)) at a random position per image."""
+def random_crop(padding: int = 4, crop_size: int | tuple[int, int] | None = None) -> Filter:
+    """Pads with zeros on all four sides, then crops ``crop_size`` at a random position per image: an int, (H, W), or
+    None for the size of the image before padding.
+    """
+    if crop_size is None:
+        if padding < 0:
+            raise ValueError(f"random_crop: padding must be >= 0, got {padding!r}")
+        return Change(_random_crop, (int(padding), None, None))
     height, width = (crop_size, crop_size) if isinstance(crop_size, int) else crop_size
     if padding < 0 or height < 1 or width < 1:
         raise ValueError(f"random_crop: padding must be >= 0 and crop_size >= 1, got {padding!r} and {crop_size!r}")
     return Change(_random_crop, (int(padding), int(height), int(width)))
 
 
-def _random_crop(x: Array, rng: RandomSource, pad: int, height: int, width: int) -> Array:
+def _random_crop(x: Array, rng: RandomSource, pad: int, height: int | None, width: int | None) -> Array:
+    height, width = x.shape[2] if height is None else height, x.shape[3] if width is None else width
     free = (x.shape[2] + 2 * pad - height, x.shape[3] + 2 * pad - width)
     if min(free) < 0:
         raise ValueError(

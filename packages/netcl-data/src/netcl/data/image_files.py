@@ -14,7 +14,7 @@ from netcl.data.budget import Budget, Meter
 from netcl.data.reading import opened
 from netcl.data.transforms.images import pillow
 
-__all__ = ["opened_image", "rgb_planes"]
+__all__ = ["opened_image", "rgb_planes", "sized_planes"]
 
 # The most that Pillow takes while it decodes: the image with 4 values of a pixel, its RGB form, and the decoder's own
 # copy (coefficients of a progressive JPEG: 2 bytes for each of 3 or 4 values; a whole frame of WebP).
@@ -87,10 +87,34 @@ def _scans(file: BinaryIO) -> int:
     return count
 
 
+def sized_planes(image: Any, size: tuple[int, int] | None, gray: bool = False) -> npt.NDArray[np.uint8]:
+    """Returns the pixels of a PIL image as RGB, uint8 (3, H, W), or as ``gray`` (1, H, W), resized to ``size`` (H, W);
+    None: as they are.
+    """
+    if size is not None:
+        image = eight_bits(image).convert("RGB").resize((size[1], size[0]))
+    planes = rgb_planes(image)
+    if not gray:
+        return planes
+    # ITU-R 601-2 luma, as Pillow's mode L.
+    weights = np.array([0.299, 0.587, 0.114]).reshape(3, 1, 1)
+    return np.asarray(np.round((planes * weights).sum(axis=0, keepdims=True)), np.uint8)
+
+
+def eight_bits(image: Any) -> Any:
+    """Returns an image with 16 bits for a pixel as mode L, each value divided by 256; others as they are.
+
+    Pillow's ``convert`` would cut the values off at 255.
+    """
+    if not image.mode.startswith("I;16"):
+        return image
+    return pillow("16 bits").fromarray((np.asarray(image, np.uint16) >> 8).astype(np.uint8))
+
+
 def rgb_planes(image: Any) -> npt.NDArray[np.uint8]:
     """Returns the pixels of a PIL image as RGB, uint8 (3, H, W), strip by strip, without a second copy of all."""
     if image.mode != "RGB":
-        image = image.convert("RGB")
+        image = eight_bits(image).convert("RGB")
     width, height = image.size
     planes = np.empty((3, height, width), np.uint8)
     rows = max(1, _CHUNK // max(1, 3 * width))

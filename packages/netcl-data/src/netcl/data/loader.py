@@ -6,7 +6,9 @@ import itertools
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from html import escape
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -171,6 +173,34 @@ class DataLoader:
         elif self._next[0] != epoch or not self._next[1]:
             self._next = self._current = (epoch, 0)
             self._sampler_state = None
+
+    def __repr__(self) -> str:
+        facts = ", ".join(f"{name}={value}" for name, value in self._facts().items() if name != "data")
+        return f"DataLoader({self._facts()['data']}, {facts})"
+
+    def _repr_html_(self) -> str:
+        """Returns the table of settings that a notebook shows."""
+        rows = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._facts().items()
+        )
+        return f"<table class='netcl-loader'>{rows}</table>"
+
+    def _facts(self) -> dict[str, str]:
+        """Returns the settings by name, as short texts."""
+        samples = f" of {len(self.dataset):,} samples" if hasattr(self.dataset, "__len__") else ""
+        facts = {"data": f"{type(self.dataset).__name__}{samples}"}
+        with suppress(TypeError):  # a stream has no length
+            facts["batches"] = f"{len(self):,}"
+        facts |= {"batch_size": str(self.batch_size), "shuffle": str(self._shuffles)}
+        facts |= {"drop_last": "True"} if self.drop_last else {}
+        facts |= {"num_workers": str(self.num_workers), "seed": str(self.seed)}
+        names = {"transforms": self._builder.transforms, "augment": self._builder.augment}
+        facts |= {key: f"[{', '.join(map(repr, functions))}]" for key, functions in names.items() if functions}
+        return facts
+
+    @property
+    def _shuffles(self) -> bool:
+        return isinstance(getattr(self.batch_sampler, "sampler", None), RandomSampler)
 
     def __len__(self) -> int:
         """Batches per epoch. Raises TypeError for a stream or sampler without length."""

@@ -18,12 +18,20 @@ import numpy.typing as npt
 
 from netcl.data.budget import Budget
 from netcl.data.dataset import ArrayDataset, Dataset, Indices
-from netcl.data.image_files import opened_image, rgb_planes
+from netcl.data.image_files import opened_image, sized_planes
 from netcl.data.reading import COMPRESSED, opened
 from netcl.data.sample_random import check_seed, sample_keys
 from netcl.data.transforms.images import pillow
 
-__all__ = ["CIFAR10", "CIFAR100", "MNIST", "CSVDataset", "ImageFolder", "NpyDataset", "example_digits"]
+__all__ = [
+    "CIFAR10Arrays",
+    "CIFAR100Arrays",
+    "CSVDataset",
+    "ImageFolderArrays",
+    "MNISTArrays",
+    "NpyDataset",
+    "example_digits",
+]
 
 PathLike = str | os.PathLike[str]
 
@@ -101,7 +109,7 @@ def read_idx(
         return data.reshape(shape)
 
 
-class MNIST(ArrayDataset):
+class MNISTArrays(ArrayDataset):
     """MNIST, or a dataset in its format (Fashion-MNIST, KMNIST): images uint8 (n, 1, H, W), labels int64 (n,).
 
     Reads ``train-images-idx3-ubyte`` and ``train-labels-idx1-ubyte`` (``t10k-`` with ``train=False``), also with
@@ -117,13 +125,13 @@ class MNIST(ArrayDataset):
         images = read_idx(self._find(root, f"{part}-images", "idx3-ubyte"), 3, budget)
         labels = read_idx(self._find(root, f"{part}-labels", "idx1-ubyte"), 1, budget, np.int64)
         if len(images) != len(labels):
-            raise ValueError(f"MNIST in {root}: {len(images)} images and {len(labels)} labels")
+            raise ValueError(f"MNISTArrays in {root}: {len(images)} images and {len(labels)} labels")
         super().__init__(images[:, None], labels)
 
     @staticmethod
     def _find(root: PathLike, stem: str, kind: str) -> Path:
         names = [f"{stem}{mark}{kind}{suffix}" for mark in "-." for suffix in ("", ".gz")]
-        return _find(root, ["MNIST/raw", "raw"], names, "MNIST")
+        return _find(root, ["MNIST/raw", "raw"], names, "MNISTArrays")
 
 
 def _read_records(
@@ -149,7 +157,7 @@ def _check_labels(labels: npt.NDArray[np.int64], classes: int, root: PathLike) -
     return labels
 
 
-class CIFAR10(ArrayDataset):
+class CIFAR10Arrays(ArrayDataset):
     """CIFAR-10, binary version: images uint8 (n, 3, 32, 32), labels int64 (n,).
 
     Reads ``data_batch_1.bin`` to ``data_batch_5.bin`` (``test_batch.bin`` with ``train=False``) in ``root`` or
@@ -162,12 +170,12 @@ class CIFAR10(ArrayDataset):
 
     def __init__(self, root: PathLike, train: bool = True, *, budget: Budget | None = None) -> None:
         names = [f"data_batch_{number}.bin" for number in range(1, 6)] if train else ["test_batch.bin"]
-        paths = [_find(root, ["cifar-10-batches-bin"], [name], "CIFAR10") for name in names]
+        paths = [_find(root, ["cifar-10-batches-bin"], [name], "CIFAR10Arrays") for name in names]
         images, labels = _read_records(paths, 1, budget)
         super().__init__(images, _check_labels(labels[:, 0].astype(np.int64), 10, root))
 
 
-class CIFAR100(ArrayDataset):
+class CIFAR100Arrays(ArrayDataset):
     """CIFAR-100, binary version: images uint8 (n, 3, 32, 32), labels int64 (n,), of the 100 classes.
 
     ``coarse=True`` gives the 20 superclasses. Reads ``train.bin`` or ``test.bin`` in ``root`` or
@@ -180,13 +188,13 @@ class CIFAR100(ArrayDataset):
     def __init__(
         self, root: PathLike, train: bool = True, coarse: bool = False, *, budget: Budget | None = None
     ) -> None:
-        path = _find(root, ["cifar-100-binary"], ["train.bin" if train else "test.bin"], "CIFAR100")
+        path = _find(root, ["cifar-100-binary"], ["train.bin" if train else "test.bin"], "CIFAR100Arrays")
         images, labels = _read_records([path], 2, budget)
         column, classes = (0, 20) if coarse else (1, 100)
         super().__init__(images, _check_labels(labels[:, column].astype(np.int64), classes, root))
 
 
-class ImageFolder(Dataset[tuple[Any, int]]):
+class ImageFolderArrays(Dataset[tuple[Any, int]]):
     """Image files in one folder per class: samples (uint8 (3, H, W), class id); needs Pillow (extra ``image``).
 
     Classes are the folders of ``root`` in alphabetical order (``classes``); files are found at all depths. ``size`` (H,
@@ -208,20 +216,20 @@ class ImageFolder(Dataset[tuple[Any, int]]):
         extensions: Sequence[str] = EXTENSIONS,
         budget: Budget | None = None,
     ) -> None:
-        pillow("ImageFolder")
+        pillow("ImageFolderArrays")
         base = Path(root)
         self.budget: Budget | None = budget
         self.transform: Callable[..., Any] | None = transform
         self.size: tuple[int, int] | None = size
         self.classes: list[str] = sorted(entry.name for entry in base.iterdir() if entry.is_dir())
         if not self.classes:
-            raise FileNotFoundError(f"ImageFolder: {base} has no folders; images are expected in {base}/<class>/")
+            raise FileNotFoundError(f"ImageFolderArrays: {base} has no folders; images are expected in {base}/<class>/")
         self.samples: list[tuple[Path, int]] = []
         endings = tuple(extension.lower() for extension in extensions)
         for label, name in enumerate(self.classes):
             files = sorted(path for path in (base / name).rglob("*") if path.name.lower().endswith(endings))
             if not files:
-                raise FileNotFoundError(f"ImageFolder: {base / name} has no file that ends in one of {endings}")
+                raise FileNotFoundError(f"ImageFolderArrays: {base / name} has no file that ends in one of {endings}")
             self.samples += [(path, label) for path in files]
 
     def __len__(self) -> int:
@@ -229,12 +237,8 @@ class ImageFolder(Dataset[tuple[Any, int]]):
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
         path, label = self.samples[index]
-        with opened_image(path, "ImageFolder", self.budget) as image:
-            if self.size is None:
-                array = rgb_planes(image)
-            else:
-                height, width = self.size
-                array = rgb_planes(image.convert("RGB").resize((width, height)))
+        with opened_image(path, "ImageFolderArrays", self.budget) as image:
+            array = sized_planes(image, self.size)
         return (array if self.transform is None else self.transform(array)), label
 
 
@@ -284,8 +288,8 @@ class CSVDataset(ArrayDataset):
     """A table of numbers: samples (float32 (columns,), target), or float32 (columns,) alone without ``target``.
 
     The first row holds the column names unless ``header=False``. ``target``: a column's name or number; negative
-    numbers count from the end. Targets that are all integers become int64, other numbers float32, texts int64 class ids
-    in alphabetical order of ``classes``. Empty lines are skipped.
+    numbers count from the end; the attribute ``target`` is its name. Targets that are all integers become int64, other
+    numbers float32, texts int64 class ids in alphabetical order of ``classes``. Empty lines are skipped.
 
     Raises:
         ValueError: there are no rows, their lengths differ, the column does not exist, or a cell is not a number, is
@@ -312,6 +316,7 @@ class CSVDataset(ArrayDataset):
         self.columns: list[str] = [name.strip() for name in names]
         self.classes: list[str] | None = None
         chosen = None if target is None else self._column(target, path)
+        self.target: str | None = None if chosen is None else self.columns[chosen]
         inputs = [column for column in range(len(names)) if column != chosen]
         x = np.empty((len(rows), len(inputs)), np.float32)
         for number, (line, row) in enumerate(rows):

@@ -1,6 +1,6 @@
-"""Opens a data file, and turns every error caused by its contents into a ValueError that names the file.
+"""Opens a data file, and turns every error caused by its contents into a DataFileError that names the file.
 
-This is the only place of netcl.data where errors of gzip, csv, NumPy, Pillow and pickles become ValueError.
+This is the only place of netcl.data where errors of gzip, csv, NumPy, Pillow and pickles become DataFileError.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from netcl.data.budget import Budget, Meter
+from netcl.data.errors import DataFileError
 
 __all__ = ["opened"]
 
@@ -27,7 +28,7 @@ def opened(
 ) -> Iterator[tuple[BinaryIO, Meter]]:
     """Opens a regular file of this ``kind``, or the bytes of one; yields the binary file and the meter of its contents.
 
-    Raises OSError if it cannot be opened, and ValueError with the file for any error of the block.
+    Raises OSError if it cannot be opened, and DataFileError, a ValueError, with the file for any error of the block.
     """
     if isinstance(source, bytes):
         name, size, file = f"a file of {len(source):,} bytes", len(source), cast(BinaryIO, io.BytesIO(source))
@@ -38,7 +39,7 @@ def opened(
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             os.close(handle)  # os.fdopen would leave a folder's open
-            raise ValueError(f"{name} cannot be read: it is no regular file")
+            raise DataFileError(f"{name} cannot be read: it is no regular file")
         size, file = status.st_size, os.fdopen(handle, "rb")
     with file:
         meter = (budget or Budget()).meter(size, factor)
@@ -46,6 +47,8 @@ def opened(
             yield file, meter
         except Exception as error:
             if isinstance(error, ValueError) and name in str(error):
-                raise  # it is about this file, with its line or column
+                if isinstance(error, DataFileError):
+                    raise
+                raise DataFileError(str(error)) from error  # it is about this file, with its line or column
             named = "" if isinstance(error, (ValueError, OSError)) and str(error) else f"{type(error).__name__}: "
-            raise ValueError(f"{name} cannot be read, it is no {kind}: {named}{str(error)[:2000]}") from error
+            raise DataFileError(f"{name} cannot be read, it is no {kind}: {named}{str(error)[:2000]}") from error

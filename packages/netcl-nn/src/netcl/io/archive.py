@@ -132,6 +132,10 @@ class _Member(NamedTuple):
         return math.prod(self.shape) * self.dtype.itemsize
 
 
+# The function that reads a format.
+_READERS = {"netcl.checkpoint": "load_checkpoint(path, model)", "netcl.single-file": "load_model(path)"}
+
+
 class Archive:
     """An open file of the format: ``meta`` and ``arrays`` (key -> (shape, dtype)) are checked, values are read by
     ``read(key)``.
@@ -228,7 +232,8 @@ class Archive:
         meta = json.loads(text)
         if not isinstance(meta, dict) or meta.get("format") not in formats:
             stated = meta.get("format") if isinstance(meta, dict) else meta
-            raise self.refuse(f"has the format {stated!r}; expected {' or '.join(map(repr, formats))}")
+            reader = f"; read it with netcl.io.{_READERS[stated]}" if stated in _READERS else ""
+            raise self.refuse(f"has the format {stated!r}; expected {' or '.join(map(repr, formats))}{reader}")
         if meta.get("version") not in formats[meta["format"]]:
             readable = ", ".join(map(str, formats[meta["format"]]))
             raise self.refuse(

@@ -26,9 +26,9 @@ VERSIONS = (2, 3)
 def save_model(model: Module, path: str | os.PathLike[str]) -> None:
     """Writes the architecture of the model and its state to exactly ``path``; an existing file is replaced atomically.
 
-    Any graph of registered classes can be saved (``netcl.nn.register``), with its modes (train or eval) and frozen
-    parameters. Raises CheckpointError for a class that is not registered, a full disk, or a folder without write
-    access.
+    Any graph of registered classes can be saved (``netcl.nn.register``), with its modes (train or eval), frozen
+    parameters, and ``model.about``, a dict of plain values. Raises CheckpointError for a class that is not registered,
+    a full disk, or a folder without write access.
     """
     try:
         config = to_config(model)
@@ -38,6 +38,8 @@ def save_model(model: Module, path: str | os.PathLike[str]) -> None:
     meta = {"format": FORMAT, "version": 3, "type": type(model).__name__, "config": config}
     meta["frozen"] = [name for name, p in model.named_parameters() if not p.requires_grad]
     meta["evaluating"] = [name for name, module in model.named_modules() if not module.training]
+    if isinstance(model.about, dict):
+        meta["about"] = model.about
     write_archive(path, meta, [entry_of(name, tensor) for name, tensor in state.items()])
 
 
@@ -57,6 +59,9 @@ def load_model(
         model = _built(archive, queue)
         state = model.state_dict(keep_vars=True)
         _check(archive, names, state)
+        about = archive.meta.get("about")
+        if about is not None and not isinstance(about, dict):
+            raise archive.refuse(f"has no dict under 'about' but {str(about)[:80]!r}")
         frozen, evaluating = _listed(archive, "frozen"), _listed(archive, "evaluating")
 
         def place(name: str, tensor: Tensor) -> Tensor:
@@ -74,6 +79,8 @@ def load_model(
             parameter.requires_grad = name not in frozen
         for name, module in model.named_modules():
             module.training = name not in evaluating
+        if about is not None:
+            model.about = about
         return model
 
 

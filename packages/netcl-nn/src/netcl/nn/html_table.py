@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-__all__ = ["html_table"]
+__all__ = ["html_table", "rows_table"]
 
 _MOST_ROWS = 120  # of a table; a model with more layers shows the first and says how many follow
 _STYLE = "text-align:left;font-family:monospace;white-space:nowrap"
@@ -36,6 +37,13 @@ def html_table(model: Any) -> str:
     head = _row("th", "name", "layer", "parameters", "number")
     foot = _row("th", type(model).__name__, "", "", summed)
     return f"<table><thead>{head}</thead><tbody>{''.join(rows)}</tbody><tfoot>{foot}</tfoot></table>"
+
+
+def rows_table(rows: Sequence[Sequence[str]]) -> str:
+    """Returns a table of texts: the first row is its head, the last one its sum."""
+    head, *body, total = rows
+    lines = "".join(_row("td", *row) for row in body)
+    return f"<table><thead>{_row('th', *head)}</thead><tbody>{lines}</tbody><tfoot>{_row('th', *total)}</tfoot></table>"
 
 
 def _row(tag: str, *cells: str) -> str:

@@ -29,6 +29,7 @@ R_co = TypeVar("R_co", covariant=True)
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from netcl.nn.summary import Summary
 
     class Forward(Protocol[P, R_co]):
         """A module as its call sees it: the call has the parameters and the result of ``forward``."""
@@ -38,10 +39,14 @@ if TYPE_CHECKING:
             ...
 
 
-# Methods of PyTorch's compiled modules, which torch.jit.script and trace do not make here.
+# Advice for methods that a module does not have: of PyTorch's compiled modules and of other libraries.
 _ABSENT = {
     "save": ": there is no TorchScript; write torch.save(module.state_dict(), path)",
     "graph": ": there is no TorchScript; write torch.onnx.export(module, args, path)",
+    # Methods of Keras's and Lightning's models.
+    "fit": ": write netcl.trainer.Trainer(model, optimizer).fit(DataLoader((x, y), batch_size=32), epochs=10)",
+    "evaluate": ": write netcl.trainer.Trainer(model).evaluate(DataLoader((x, y)))",
+    "predict": ": write netcl.trainer.Trainer(model).predict(DataLoader(x)), or model(x)",
 }
 
 
@@ -59,11 +64,13 @@ class Module:
     """The base class of all layers: a subclass creates its parts in ``__init__`` and computes in ``forward``.
 
     Assigning a Parameter or a Module to an attribute registers it under that name. The model is called as a function:
-    ``model(x)``.
+    ``model(x)``. ``about`` is a dict of plain values that a model file keeps, such as the names of the classes; None:
+    nothing is known.
     """
 
     _version: int = 1  # of the layout of its state
     training: bool
+    about: dict[str, Any] | None = None
     _parameters: dict[str, ag.Parameter | None]
     _buffers: dict[str, Tensor | None]
     _modules: dict[str, Module | None]
@@ -532,6 +539,7 @@ class Module:
                     table[name] = done[id(old)]
         return self
 
+    @from_here
     def to(self: M, *args: Any, device: Any = None, dtype: Any = None, **unused: Any) -> M:
         """Moves the module to a device (selector, handle or queue) and its floating tensors to a dtype, in any order,
         or to device and dtype of a tensor; returns the module.
@@ -774,6 +782,11 @@ class Module:
         and buffers. It raises CaptureError for other shapes or dtypes, and after a mode has changed or a tensor has
         been replaced.
         """
+        if options.keys() & {"optimizer", "loss", "metrics"}:
+            raise TypeError(
+                "compile: a model has no optimizer and no loss; write netcl.trainer.Trainer(model, "
+                "AdamW(model.parameters()), loss_fn=...).fit(loader, epochs=10)"
+            )
         if not samples:
             compiled = compiled_form(self, **options)
             if compiled is not self and "forward" not in vars(self):  # else a forward of the user's
@@ -801,9 +814,9 @@ class Module:
 
         return html_table(self)
 
-    def summary(self, input_shape: Iterable[int], dtype: str = "float32") -> str:
+    def summary(self, input_shape: Iterable[int], dtype: str = "float32") -> Summary:
         """Returns a table of the layers for an input of ``input_shape`` (with its batch axis) and ``dtype`` (int64 for
-        token ids): output shapes, parameters, multiply-adds.
+        token ids): output shapes, parameters, multiply-adds. It is a text; a notebook shows it as a table.
         """
         from netcl.nn.summary import summary
 
@@ -836,10 +849,23 @@ def _is_dtype(value: Any) -> bool:
 
 
 def check_precision(layer: object, x: Tensor, parameter: Tensor | None) -> None:
-    """Raises DTypeError with the layer's name if one of a floating input and a parameter is float64, the other not."""
-    if parameter is None or x.dtype == parameter.dtype or "float64" not in (x.dtype, parameter.dtype):
+    """Raises DTypeError with the layer's name if the input is of integers or bools, or if one of a floating input and a
+    parameter is float64, the other not.
+    """
+    if parameter is not None and x.dtype == parameter.dtype:
         return
-    if is_floating(x.dtype):
+    if not is_floating(x.dtype):
+        dtype = "float32" if parameter is None else str(parameter.dtype)
+        if is_floating(dtype):
+            name = type(layer).__name__ if "\n" in repr(layer) else repr(layer)
+            scaled = (
+                " / 255 for an image, as netcl.data.filters.to_float does in a loader" if x.dtype == "uint8" else ""
+            )
+            raise DTypeError(
+                f"{name}: expected an input in {dtype}, got {x.dtype}; write x.astype({dtype!r}){scaled}",
+                op=type(layer).__name__,
+            )
+    elif parameter is not None and "float64" in (x.dtype, parameter.dtype):
         raise DTypeError(
             f"{layer!r} has parameters in {parameter.dtype} and takes no {x.dtype}; convert the input with "
             f"astype({parameter.dtype!r}), or the layer with to(dtype={x.dtype!r})",

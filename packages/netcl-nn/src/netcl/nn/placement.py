@@ -23,7 +23,9 @@ def queue_of(device: Any) -> Any:
     if isinstance(device, (str, int, device_object)):
         handle = manager.default(device)
         if handle is None:
-            raise DeviceNotFoundError(f"there is no {device!r} device here")
+            raise DeviceNotFoundError(
+                f"there is no {device!r} device here; 'auto' is the best one, and `netcl devices` lists them"
+            )
         return handle.queue
     return device.queue if isinstance(device, DeviceHandle) else device
 

@@ -9,6 +9,20 @@ from typing import Any
 
 import netcl.autograd as ag
 from netcl.core import Tensor
+from netcl.nn.html_table import rows_table
+
+
+class Summary(str):
+    """The table of ``Module.summary``: a text that a prompt shows as a table, and a notebook as HTML."""
+
+    rows: tuple[tuple[str, ...], ...] = ()  # the header, the layers and the total
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """Returns the table that a notebook shows."""
+        return rows_table(self.rows)
 
 
 @dataclass(frozen=True)
@@ -45,7 +59,7 @@ def _shape(output: Any) -> str:
     return type(output).__name__
 
 
-def summary(model: Any, input_shape: Sequence[int], dtype: str = "float32") -> str:
+def summary(model: Any, input_shape: Sequence[int], dtype: str = "float32") -> Summary:
     """Runs the model on zeros of ``input_shape`` in evaluation mode and without gradients; returns a table of the
     executed layers: leaf modules, and modules with parameters of their own.
     """
@@ -82,4 +96,7 @@ def summary(model: Any, input_shape: Sequence[int], dtype: str = "float32") -> s
     lines += [f"{row.label:<{left}}{row.shape:>{middle}}{row.parameters:>14,}{row.work:>16,}" for row in rows]
     trainable = sum(p.size for p in model.trainable_parameters())
     lines.append(f"trainable parameters: {trainable:,}")
-    return "\n".join(lines)
+    table = Summary("\n".join(lines))
+    numbered = ((row.label, row.shape, f"{row.parameters:,}", f"{row.work:,}") for row in rows)
+    table.rows = (("layer", "output shape", "parameters", "multiply-adds"), *numbered)
+    return table

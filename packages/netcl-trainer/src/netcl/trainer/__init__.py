@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from netcl.trainer.callbacks import Callback, EarlyStopping, LearningRateMonitor
     from netcl.trainer.checkpoint import ModelCheckpoint
     from netcl.trainer.history import History
-    from netcl.trainer.loggers import CSVLogger, TensorBoardLogger
+    from netcl.trainer.loggers import CSVLogger, MLflowLogger, TensorBoardLogger, WandbLogger
     from netcl.trainer.lr_range_test import LearningRates
-    from netcl.trainer.metrics import accuracy
+    from netcl.trainer.named_metrics import accuracy
     from netcl.trainer.profiler import Profiler
     from netcl.trainer.progress import ProgressBar
     from netcl.trainer.run_view import RunView
@@ -36,6 +36,7 @@ __all__ = [
     "History",
     "LearningRateMonitor",
     "LearningRates",
+    "MLflowLogger",
     "ModelCheckpoint",
     "Profiler",
     "ProgressBar",
@@ -43,6 +44,7 @@ __all__ = [
     "TensorBoardLogger",
     "TerminateOnNaN",
     "Trainer",
+    "WandbLogger",
     "__version__",
     "accuracy",
 ]
@@ -55,6 +57,7 @@ _MODULES = {
     "History": "history",
     "LearningRateMonitor": "callbacks",
     "LearningRates": "lr_range_test",
+    "MLflowLogger": "loggers",
     "ModelCheckpoint": "checkpoint",
     "Profiler": "profiler",
     "ProgressBar": "progress",
@@ -62,7 +65,8 @@ _MODULES = {
     "TensorBoardLogger": "loggers",
     "TerminateOnNaN": "terminate_on_nan",
     "Trainer": "trainer",
-    "accuracy": "metrics",
+    "WandbLogger": "loggers",
+    "accuracy": "named_metrics",
 }
 
 

@@ -12,7 +12,7 @@ from netcl.core.device import get_active_device
 from netcl.core.dtypes import canonical
 from netcl.core.errors import BackendMismatchError, DTypeError
 
-__all__ = ["evaluating", "half_dtype", "queue_of", "updates_per_epoch"]
+__all__ = ["device_of", "evaluating", "half_dtype", "queue_of", "updates_per_epoch"]
 
 
 def queue_of(queue_or_handle: Any, parameters: Sequence[Tensor]) -> Any:
@@ -31,6 +31,12 @@ def queue_of(queue_or_handle: Any, parameters: Sequence[Tensor]) -> Any:
     return first.queue
 
 
+def device_of(model: Any) -> DeviceHandle | None:
+    """Returns the device of the model's first parameter; None if it has none."""
+    first = next(iter(model.parameters()), None)
+    return None if first is None else first.device
+
+
 def updates_per_epoch(loader: Iterable[Any], group: int) -> int | None:
     """Returns the updates per epoch; None if the loader has no length."""
     try:
@@ -39,11 +45,39 @@ def updates_per_epoch(loader: Iterable[Any], group: int) -> int | None:
         return None
 
 
-def half_dtype(mixed_precision: bool | str) -> str | None:
-    """Returns the dtype of autocast; None without autocast."""
+# Lightning's words for the precision of a run; None: float32 alone.
+_PRECISIONS = {
+    "32": None,
+    "32-true": None,
+    "16": "float16",
+    "16-mixed": "float16",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "bf16-mixed": "bfloat16",
+}
+
+
+def half_dtype(mixed_precision: bool | str, precision: str | int | None = None) -> str | None:
+    """Returns the dtype of autocast; None without autocast. ``precision`` is the same choice in Lightning's words.
+
+    Raises DTypeError for another word, ValueError if both are given.
+    """
+    if precision is not None:
+        if mixed_precision is not False:
+            raise ValueError(f"give precision={precision!r} or mixed_precision={mixed_precision!r}, not both")
+        if str(precision) not in _PRECISIONS:
+            others = "; make the model with dtype='float64' in place of it" if str(precision).startswith("64") else ""
+            raise DTypeError(
+                f"precision: expected one of {', '.join(map(repr, _PRECISIONS))}, got {precision!r}{others}"
+            )
+        return _PRECISIONS[str(precision)]
     if mixed_precision is False:
         return None
-    dtype = "float16" if mixed_precision is True else canonical(mixed_precision)
+    given = "float16" if mixed_precision is True else _PRECISIONS.get(str(mixed_precision)) or mixed_precision
+    try:
+        dtype = canonical(given)
+    except DTypeError:
+        dtype = ""
     if dtype not in ("float16", "bfloat16"):
         raise DTypeError(f"mixed_precision must be False, True, 'float16' or 'bfloat16', got {mixed_precision!r}")
     return dtype

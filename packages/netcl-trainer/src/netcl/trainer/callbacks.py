@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from netcl.core.errors import from_here
+from netcl.core.errors import NetclError, from_here
 from netcl.trainer.epoch_table import larger_is_better
 from netcl.trainer.run_view import RunView
 
@@ -74,11 +75,38 @@ class Callback:
         """Restores a state of ``state_dict``, after ``on_fit_start`` of the resumed run."""
 
 
+class MonitorError(NetclError, KeyError):
+    """A callback follows a value that no epoch has."""
+
+    __str__ = Exception.__str__  # a KeyError shows its text in quotes
+
+
+def check_monitors(callbacks: Sequence[Callback], measured: Sequence[str], validated: bool) -> None:
+    """Raises MonitorError if a callback follows a value that no epoch will have: ``measured``, and ``val_...`` of each
+    if the run is ``validated``.
+
+    A callback of the user may add values to an epoch: with one, only the first epoch tells.
+    """
+    adds = any(
+        type(callback).on_epoch_end is not Callback.on_epoch_end and not type(callback).__module__.startswith("netcl.")
+        for callback in callbacks
+    )
+    names = ["epoch", "step", *measured, *(f"val_{name}" for name in measured if validated)]
+    names += ["seconds", "samples_per_second"]
+    names += ["lr"] if any(isinstance(callback, LearningRateMonitor) for callback in callbacks) else []
+    for callback in callbacks:
+        name = getattr(callback, "monitor", None)
+        if isinstance(name, str) and not adds and getattr(callback, "save_top_k", 1) != 0:
+            monitored(dict.fromkeys(names, 0.0), name, type(callback).__name__)
+
+
 def monitored(logs: dict[str, Any], name: str, who: str) -> float:
-    """Returns the value of ``name`` in an epoch's logs; raises KeyError with the known names."""
+    """Returns the value of ``name`` in an epoch's logs; raises MonitorError with the known names."""
     if name not in logs:
-        hint = "; give fit a val_loader" if name.startswith("val_") else ""
-        raise KeyError(f"{who} monitors {name!r}, but an epoch has {', '.join(logs)}{hint}")
+        hint = "; give fit a val_loader" if name.removeprefix("val_") in logs else ""
+        close = difflib.get_close_matches(name, list(logs), 1, 0.7)
+        meant = f"; did you mean {close[0]!r}?" if close and not hint else ""
+        raise MonitorError(f"{who} monitors {name!r}, but an epoch has {', '.join(logs)}{hint}{meant}")
     return float(logs[name])
 
 
@@ -90,10 +118,11 @@ def is_better(value: float, best: float | None, largest: bool, min_delta: float 
 
 
 class EarlyStopping(Callback):
-    """Ends the run after ``patience`` epochs in a row without an improvement of ``monitor`` by more than ``min_delta``.
+    """Ends the run after ``patience`` epochs in a row without an improvement of ``monitor`` by more than ``min_delta``,
+    and says so.
 
-    ``mode``: "min" or "max"; None: "max" for accuracies and similar metrics. ``restore_best`` restores the model's best
-    weights at the end.
+    ``mode``: "min" or "max"; None: "max" for accuracies and similar metrics. At the end the model gets its weights, and
+    ``ema`` its averages, of the best epoch, unless ``restore_best`` is False.
     """
 
     def __init__(
@@ -102,7 +131,7 @@ class EarlyStopping(Callback):
         patience: int = 5,
         min_delta: float = 0.0,
         mode: str | None = None,
-        restore_best: bool = False,
+        restore_best: bool = True,
     ) -> None:
         if patience < 1 or min_delta < 0 or mode not in (None, "min", "max"):
             raise ValueError(
@@ -120,9 +149,11 @@ class EarlyStopping(Callback):
         self.best_epoch = self.stopped_epoch = 0
         self._waited = 0
         self._weights: dict[str, Any] = {}
+        self._averages: dict[str, Any] = {}
 
     def on_fit_start(self, trainer: RunView) -> None:
-        self.best, self.best_epoch, self.stopped_epoch, self._waited, self._weights = None, 0, 0, 0, {}
+        self.best, self.best_epoch, self.stopped_epoch, self._waited = None, 0, 0, 0
+        self._weights, self._averages = {}, {}
 
     def on_epoch_end(self, trainer: RunView, logs: dict[str, Any]) -> None:
         value = monitored(logs, self.monitor, "EarlyStopping")
@@ -130,6 +161,7 @@ class EarlyStopping(Callback):
             self.best, self.best_epoch, self._waited = value, trainer.epoch, 0
             if self.restore_best:
                 self._weights = {name: t.to_host() for name, t in trainer.model.state_dict().items()}
+                self._averages = {name: t.to_host() for name, t in getattr(trainer.ema, "shadow", {}).items()}
             return
         self._waited += 1
         if self._waited >= self.patience:
@@ -143,15 +175,27 @@ class EarlyStopping(Callback):
             "stopped_epoch": self.stopped_epoch,
             "waited": self._waited,
             "weights": self._weights,
+            "averages": self._averages,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.best, self.best_epoch, self.stopped_epoch = state["best"], state["best_epoch"], state["stopped_epoch"]
         self._waited, self._weights = state["waited"], dict(state["weights"])
+        self._averages = dict(state.get("averages", {}))
 
     def on_fit_end(self, trainer: RunView) -> None:
         for name, tensor in trainer.model.state_dict().items() if self._weights else ():
             tensor.write(self._weights[name])
+        for name, value in self._averages.items():
+            trainer.ema.shadow[name].write(value)
+        if self.stopped_epoch and self.stopped_epoch == trainer.epoch:
+            epochs = "an epoch" if self.patience == 1 else f"{self.patience} epochs"
+            trainer.announce(
+                f"stopped after epoch {trainer.epoch} of {trainer.epochs}: {self.monitor} did not improve for {epochs}"
+            )
+        if self.best is not None and self.best_epoch != trainer.epoch:
+            has = "the model has its weights" if self._weights else "the model has the weights of the last"
+            trainer.announce(f"the best epoch is {self.best_epoch}, {self.monitor} {self.best:.4g}: {has}")
 
 
 class LearningRateMonitor(Callback):

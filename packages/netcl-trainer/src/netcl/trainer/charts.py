@@ -17,7 +17,8 @@ from netcl.data.image_grid import png
 __all__ = ["Curve", "line_chart", "png_uri"]
 
 _WIDTH, _HEIGHT = 520, 260
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 14, 34, 34
+_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 14, 34, 34  # the left margin is wider for long numbers
+_DIGIT = 8.8  # width of a digit in the larger font of narrow pages
 
 
 @dataclass(frozen=True)
@@ -67,24 +68,26 @@ def line_chart(title: str, epochs: Sequence[float], curves: Sequence[Curve], per
     number = _percent if percent else _number
     first, last = epochs[0], epochs[-1] if epochs[-1] > epochs[0] else epochs[0] + 1
 
+    left = max(_LEFT, 10 + _DIGIT * max(len(number(tick)) for tick in _ticks(low, high)))
+
     def x(epoch: float) -> float:
-        return _LEFT + (epoch - first) / (last - first) * (_WIDTH - _LEFT - _RIGHT)
+        return left + (epoch - first) / (last - first) * (_WIDTH - left - _RIGHT)
 
     def y(value: float) -> float:
         return _TOP + (high - value) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
 
     parts = [
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(title)}">',
-        f'<text class="title" x="{_LEFT}" y="18">{escape(title)}</text>',
+        f'<text class="title" x="{left:g}" y="18">{escape(title)}</text>',
     ]
     for tick in _ticks(low, high):
-        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
+        parts.append(f'<line class="grid" x1="{left:g}" x2="{_WIDTH - _RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
         parts.append(
-            f'<text class="tick" x="{_LEFT - 8}" y="{y(tick) + 4:.1f}" text-anchor="end">{number(tick)}</text>'
+            f'<text class="tick" x="{left - 8:g}" y="{y(tick) + 4:.1f}" text-anchor="end">{number(tick)}</text>'
         )
     for tick in (tick for tick in _ticks(first, last, 7) if tick == int(tick) and tick <= epochs[-1]):
         parts.append(f'<text class="tick" x="{x(tick):.1f}" y="{_HEIGHT - 12}" text-anchor="middle">{int(tick)}</text>')
-    parts.append(f'<text class="tick" x="{_LEFT - 8}" y="{_HEIGHT - 12}" text-anchor="end">epoch</text>')
+    parts.append(f'<text class="tick" x="{left - 8:g}" y="{_HEIGHT - 12}" text-anchor="end">epoch</text>')
     legend_x = _WIDTH - _RIGHT
     for curve in reversed(curves) if len(curves) > 1 else ():
         parts.append(

@@ -56,7 +56,9 @@ class CompiledStep:
             repeats = self._compiled.repeats(kind)
             model = self.step.model  # all of its ranks capture or replay, or none
             counts, repeats = model.agree(len(batch), repeats) if isinstance(model, DataParallel) else (None, repeats)
-            self._compiled.call(kind, fields, counts, repeats, first=first, last=last)
+            output = self._compiled.call(kind, fields, counts, repeats, first=first, last=last)
+            if output is not None:
+                self.step.measures.collect(output, batch.target)
             if self._devices is not None:
                 self._devices.reload()
         self.step.measures.means.count(len(batch))

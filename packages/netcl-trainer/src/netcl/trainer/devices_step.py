@@ -87,10 +87,13 @@ class DevicesStep:
         )
 
     def takes(self, batch: Batch) -> bool:
-        """Returns True if a step on this batch can run in parts: each device gets samples, the loss is a mean."""
-        return len(batch) >= len(self.step.model.weights) and is_mean_over_samples(
-            self.step.measures.loss_fn, batch.target
-        )
+        """Returns True if a step on this batch can run in parts: each device gets samples, the loss is a mean, and no
+        metric needs the outputs.
+        """
+        measures = self.step.measures
+        if measures.collecting or measures.undecided:
+            return False
+        return len(batch) >= len(self.step.model.weights) and is_mean_over_samples(measures.loss_fn, batch.target)
 
     @property
     def replays(self) -> int:

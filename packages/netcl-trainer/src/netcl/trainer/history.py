@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from os import PathLike
 from pathlib import Path
@@ -30,17 +31,18 @@ class History(EpochTable):
         return notebook_view(self)
 
     def plot(self, path: str | PathLike[str] | None = None) -> Any:
-        """Plots loss and metrics over the epochs, as a matplotlib Figure; saved to ``path`` if it is not None.
+        """Plots loss and metrics over the epochs, as a matplotlib Figure, which a notebook shows; saved to ``path`` if
+        it is not None.
 
         Training is solid, validation dashed. Needs matplotlib: ``pip install "netcl-trainer[plot]"``.
         """
         try:
-            from matplotlib.figure import Figure
+            figure_class = _shown_figure()
         except ImportError as error:
             raise ImportError('History.plot needs matplotlib: pip install "netcl-trainer[plot]"') from error
         if not self:
             raise ValueError("the history is empty: there is nothing to plot")
-        figure = Figure(figsize=(10, 4), layout="constrained")
+        figure = figure_class(figsize=(10, 4), layout="constrained")
         metrics = [n for n in self.names if f"val_{n}" in self.names and n != "loss"] or [
             n for n in self.names if larger_is_better(n) and n != "samples_per_second" and not n.startswith("val_")
         ]
@@ -60,6 +62,19 @@ class History(EpochTable):
         made by hand has only its curves. Raises ValueError if it is empty.
         """
         return write_report(self, self.source, path, config)
+
+
+def _shown_figure() -> Any:
+    """Returns a class of matplotlib's figures that a notebook shows, also without ``%matplotlib inline``."""
+    from matplotlib.figure import Figure
+
+    class ShownFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            file = io.BytesIO()
+            self.savefig(file, format="png", dpi=100)
+            return file.getvalue()
+
+    return ShownFigure
 
 
 def draw_curves(axes: Any, history: History, names: list[str]) -> None:

@@ -1,35 +1,29 @@
-"""Metrics without a host read per step: weighted sums that stay on the device until they are read."""
+"""Metrics without a host read per step: weighted sums that stay on the device until they are read.
+
+A metric of a whole epoch has a collector, which reads the outputs of each step.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 import netcl.autograd as ag
-from netcl import ops
 from netcl.core import Tensor
 from netcl.core.dispatch import evaluate
 from netcl.core.errors import ShapeError, from_here
 from netcl.core.expr import Expr, Load, Scalar, apply, cast
+from netcl.trainer.epoch_metrics import AllOutputs, Collector
+from netcl.trainer.named_metrics import Chosen, collector_of, on_device
 
-__all__ = ["DeviceMeans", "Metric", "accuracy"]
+__all__ = ["DeviceMeans", "Measures", "Metric", "detached"]
 
-Metric = Callable[[Tensor, Tensor], Any]
-
-
-def accuracy(output: Tensor, target: Tensor) -> Tensor:
-    """Returns the fraction of samples with the maximum of ``output`` (N, C, ...) at the class of ``target``: ids (N,
-    ...) or probabilities (N, C, ...).
-    """
-    ids = ops.argmax(target, axis=1) if target.shape == output.shape else target
-    if output.ndim < 2 or ids.shape != (output.shape[0], *output.shape[2:]):
-        raise ShapeError(
-            f"accuracy: output has shape {output.shape}, target {target.shape}; expected (N, C, ...) and (N, ...)"
-        )
-    predicted = ops.argmax(output, axis=1)
-    return ops.mean(ops.eq(predicted, ops.cast(ids, dtype=predicted.dtype)))
+Metric = Callable[[Any, Any], Any]
 
 
 @lru_cache(maxsize=64)
@@ -52,10 +46,13 @@ class DeviceMeans:
 
     ``add`` is one launch and may be part of a captured step; ``read`` moves the sums to double precision on the host,
     so that the float32 sums on the device stay short. Steps on several devices at once have sums for each of them.
+    The names with a collector have no mean; ``result`` gives theirs.
     """
 
     def __init__(self, names: Sequence[str], queue: Any) -> None:
         self.names: tuple[str, ...] = tuple(names)
+        self.collectors: dict[str, Collector] = {}
+        self.waiting: dict[str, Mapping[str, Any]] = {}  # loaded states of functions that have not been called yet
         self.totals: tuple[Tensor, ...] = tuple(Tensor.zeros((), queue=queue, persistent=True) for _ in self.names)
         self.skipped: Tensor = Tensor.zeros((), queue=queue, persistent=True)  # samples of skipped steps
         self._parts: dict[int, tuple[Tensor, ...]] = {}  # the totals of steps on several devices, by their ranks
@@ -64,13 +61,14 @@ class DeviceMeans:
         self._left_out = 0
 
     def add(self, values: Sequence[Tensor], n: int, skip: Tensor | None = None, rank: int | None = None) -> None:
-        """Adds one value per name, each a mean over ``n`` samples; if the flag ``skip`` is not 0, they are skipped.
-        ``rank``: the device's, if several compute a step.
+        """Adds one value per name without a collector, each a mean over ``n`` samples; if the flag ``skip`` is not 0,
+        they are skipped. ``rank``: the device's, if several compute a step.
 
         The host counts the samples by ``count``.
         """
         flat = [value.detach().reshape(()) for value in values]
-        totals = self.totals if rank is None else self._part(rank, flat[0].queue)
+        every = self.totals if rank is None else self._part(rank, flat[0].queue)
+        totals = tuple(total for name, total in zip(self.names, every) if name not in self.collectors)
         if skip is not None:
             totals = (*totals, self.skipped)
         inputs = [*totals, *flat, *(() if skip is None else (skip,))]
@@ -106,7 +104,16 @@ class DeviceMeans:
         if not self._samples:
             return {}
         counted = self._samples - self._left_out
-        return {name: value / counted if counted else math.nan for name, value in self._sums.items()}
+        means = {name: value for name, value in self._sums.items() if name not in self.collectors}
+        return {name: value / counted if counted else math.nan for name, value in means.items()}
+
+    def result(self) -> dict[str, Any]:
+        """Returns the means and the metrics of the epoch, in the order of the names; empty before the first sample."""
+        means = self.read()
+        return {
+            name: self.collectors[name].result() if name in self.collectors else means[name]
+            for name in (self.names if means else ())
+        }
 
     def reset(self) -> None:
         """Clears all sums and counts."""
@@ -115,6 +122,9 @@ class DeviceMeans:
             total.write(0.0)
         self.skipped.write(0.0)
         self._samples = self._left_out = 0
+        for collector in self.collectors.values():
+            collector.reset()
+        self.waiting.clear()
 
     def state_dict(self) -> dict[str, Any]:
         """Returns the sums on the host and on the device separately, so that a resumed mean is rounded as without
@@ -126,7 +136,14 @@ class DeviceMeans:
             for number, name in enumerate(self.names)
         }
         left_out = self._left_out + int(self.skipped.item())
-        return {"sums": dict(self._sums), "totals": totals, "samples": self._samples, "left_out": left_out}
+        collected = {name: collector.state_dict() for name, collector in self.collectors.items()}
+        return {
+            "sums": dict(self._sums),
+            "totals": totals,
+            "samples": self._samples,
+            "left_out": left_out,
+            **({"collected": collected} if collected else {}),
+        }
 
     def check_state_dict(self, state: Mapping[str, Any]) -> None:
         """Raises the errors of ``load_state_dict``, and writes nothing."""
@@ -144,18 +161,37 @@ class DeviceMeans:
             self._sums[name] = float(state["sums"][name])
             total.write(float(state["totals"][name]))
         self._samples, self._left_out = int(state["samples"]), int(state["left_out"])
+        for name, collected in (state.get("collected") or {}).items():
+            if name in self.collectors:
+                self.collectors[name].load_state_dict(collected)
+            else:
+                self.waiting[name] = collected
 
 
 class Measures:
-    """The loss and the metrics of a model's output, with the means of an epoch."""
+    """The loss and the metrics of a model's output, over an epoch.
 
-    def __init__(self, loss_fn: Callable[[Any, Any], Tensor], metrics: Mapping[str, Metric], queue: Any) -> None:
+    A function of the user's is called with the tensors of the first batch. If it returns a tensor of one element, it
+    stays on the device, and its mean over the batches counts. If it returns a number, or takes no tensors, it is called
+    once for each epoch, with all outputs and targets as NumPy arrays.
+    """
+
+    def __init__(self, loss_fn: Callable[[Any, Any], Tensor], metrics: Chosen, queue: Any) -> None:
         taken = {"loss", "epoch", "step", "seconds", "samples_per_second"} & set(metrics)
         if taken:
             raise ValueError(f"metrics: the names {', '.join(sorted(taken))} are the Trainer's own")
         self.loss_fn = loss_fn
-        self.metrics: dict[str, Metric] = dict(metrics)
-        self.means: DeviceMeans = DeviceMeans(("loss", *self.metrics), queue)
+        self.metrics: dict[str, Metric] = {}
+        self.undecided: set[str] = set()
+        self.means: DeviceMeans = DeviceMeans(("loss", *metrics), queue)
+        for name, metric in metrics.items():
+            function = on_device(metric, loss_fn)
+            if function is not None:
+                self.metrics[name] = function
+                self.undecided |= set() if isinstance(metric, str) else {name}
+            else:
+                known = isinstance(metric, str)
+                self.means.collectors[name] = collector_of(metric, loss_fn) if known else deepcopy(metric)
 
     def loss(self, output: Any, target: Tensor) -> Tensor:
         """Returns the loss of a batch; raises ShapeError if it is not one number."""
@@ -173,9 +209,50 @@ class Measures:
         several.
         """
         with ag.no_grad():
-            plain = _detached(output)
+            plain = detached(output)
+            for name in sorted(self.undecided):
+                self._decide(name, plain, target)
             values = [loss, *(_value(name, fn(plain, target)) for name, fn in self.metrics.items())]
             self.means.add(values, target.shape[0], skip, rank)
+
+    @property
+    def collecting(self) -> bool:
+        """True if a metric needs the outputs of each batch on the host."""
+        return bool(self.means.collectors)
+
+    def collect(self, output: Any, target: Any) -> None:
+        """Adds a batch to the metrics of the epoch; reads it from the device."""
+        if self.collecting:
+            outputs, targets = _host(output), _host(target)
+            for name, collector in self.means.collectors.items():
+                try:
+                    collector.add(outputs, targets)
+                except ValueError as error:
+                    raise ShapeError(f"metric {name!r}: {error}") from error
+
+    def _decide(self, name: str, output: Any, target: Tensor) -> None:
+        """Finds out if a function of the user's computes on the device, or needs the arrays of an epoch."""
+        function, failure = self.metrics[name], None
+        try:
+            value = function(output, target)
+        except Exception as error:  # noqa: BLE001 - a function for arrays may fail on tensors in any way
+            value, failure = None, error
+        if not isinstance(value, Tensor):
+            try:
+                float(function(_host(output), _host(target)))
+            except Exception as error:
+                if failure is None and not isinstance(error, (TypeError, ValueError)):
+                    raise
+                what = type(value).__name__ if failure is None else f"{type(failure).__name__}: {failure}"
+                raise TypeError(
+                    f"metric {name!r} gave {what} for tensors, and {type(error).__name__}: {error} for arrays; a "
+                    "metric returns a Tensor of one element, the mean over the batch, or a number for an epoch's arrays"
+                ) from (failure or error)
+            del self.metrics[name]
+            self.means.collectors[name] = AllOutputs(function, name)
+            if name in self.means.waiting:
+                self.means.collectors[name].load_state_dict(self.means.waiting.pop(name))
+        self.undecided.discard(name)
 
 
 def _value(name: str, value: Any) -> Tensor:
@@ -185,12 +262,20 @@ def _value(name: str, value: Any) -> Tensor:
     return value
 
 
-def _detached(output: Any) -> Any:
+def detached(output: Any) -> Any:
+    """Returns an output without its graph."""
     if isinstance(output, Tensor):
         return output.detach()
     if isinstance(output, (tuple, list)):
-        return type(output)(_detached(item) for item in output)
+        return type(output)(detached(item) for item in output)
     return output
+
+
+def _host(value: Any) -> Any:
+    """Returns tensors as arrays."""
+    if isinstance(value, (tuple, list)):
+        return tuple(_host(item) for item in value)
+    return np.asarray(value.to_host() if isinstance(value, Tensor) else value)
 
 
 from_here(globals())

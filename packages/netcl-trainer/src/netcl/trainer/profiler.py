@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
 from time import perf_counter
@@ -12,6 +13,7 @@ from netcl.trainer.callbacks import Callback
 from netcl.trainer.run_view import RunView
 
 if TYPE_CHECKING or "profiling" in LEVELS:
+    from netcl.profiling.layers import named_layers
     from netcl.profiling.report import roofline
     from netcl.profiling.trace import profile
 
@@ -35,7 +37,8 @@ class Profiler(Callback):
     """Profiles ``steps`` steps after ``wait`` others, once per fit, and writes ``kernels.txt``, ``trace.json`` (for
     https://ui.perfetto.dev) and ``roofline.html`` into ``folder``.
 
-    The first steps build kernels and are captured, so they are skipped. ``profile`` is the ``netcl.profiling.profile``
+    The table names the layer and the op of each kernel, also of a captured step; a fused kernel has several. The first
+    steps build kernels and are captured, so they are skipped. ``profile`` is the ``netcl.profiling.profile``
     of the last fit; on a netcl-core without the level profiling it is the wall time of the steps. Profiled steps are
     slower, because each kernel is waited for, unless NETCL_PROFILE_EVENTS=1.
     """
@@ -49,10 +52,14 @@ class Profiler(Callback):
         self.profile: Any = None
         self._seen = 0
         self._open = False
+        self._layers = ExitStack()
 
     def on_fit_start(self, trainer: RunView) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.profile, self._seen = None, 0
+        self._layers = ExitStack()
+        if not without("profiling", "Profiler measures the wall time of its steps"):
+            self._layers.enter_context(named_layers(trainer.model, trainer.optimizer))
 
     def on_step_end(self, trainer: RunView, logs: dict[str, float]) -> None:
         self._seen += 1
@@ -63,9 +70,11 @@ class Profiler(Callback):
             self._close()
 
     def on_fit_end(self, trainer: RunView) -> None:
+        self._layers.close()
         self._close()
 
     def on_exception(self, trainer: RunView, error: BaseException) -> None:
+        self._layers.close()
         if self._open:
             self._open = False
             self.profile.__exit__(type(error), error, error.__traceback__)

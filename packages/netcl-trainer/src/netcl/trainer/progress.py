@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shutil
 import sys
+import threading
 import time
+import warnings
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, TextIO
 
 from tqdm import tqdm
 
+from netcl.trainer.arguments import device_of
 from netcl.trainer.callbacks import Callback
 from netcl.trainer.epoch_table import larger_is_better
 from netcl.trainer.run_view import RunView
@@ -18,12 +20,37 @@ from netcl.trainer.run_view import RunView
 __all__ = ["ProgressBar", "describe_logs"]
 
 _BAR = "{desc} |{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]{postfix}"
+_LOG_WIDTH = 100
+_PATIENCE_S = 1.0  # until a run says why its first step takes long
 _UNLISTED = ("epoch", "step", "seconds", "samples_per_second")
 
 
 def describe_logs(logs: dict[str, Any]) -> str:
     """Returns metrics as text: ``loss 0.1234 accuracy 96.52 % val_loss 0.1500``."""
-    return "  ".join(f"{name} {_value(name, value)}" for name, value in logs.items() if name not in _UNLISTED)
+    return "  ".join(_parts(logs))
+
+
+def _parts(logs: dict[str, Any]) -> list[str]:
+    return [f"{name} {_value(name, value)}" for name, value in logs.items() if _is_listed(name, value)]
+
+
+def _is_listed(name: str, value: Any) -> bool:
+    return name not in _UNLISTED and not isinstance(value, list)  # a confusion matrix has a page of its own
+
+
+def _fitted(parts: list[str], width: int) -> str:
+    """Returns the line of the parts; in less than its width without the last, then the learning rate, until it fits."""
+    separator = "  "
+    while len(separator.join(parts)) > width:
+        spare = [part for part in parts if part.endswith("samples/s")] or [part for part in parts if part[:2] == "lr"]
+        spare = spare or [part for part in parts if part.endswith(" s")]
+        if spare:
+            parts = [part for part in parts if part != spare[-1]]
+        elif separator == "  ":
+            separator = " "
+        else:
+            break
+    return separator.join(parts)
 
 
 def _value(name: str, value: Any) -> str:
@@ -43,16 +70,18 @@ def _bar_kind() -> Any:
     if sys.stderr.isatty():
         return tqdm
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    if type(shell).__name__ != "ZMQInteractiveShell" or find_spec("ipywidgets") is None:
+    if "IPKernelApp" not in getattr(shell, "config", ()):
         return None
-    return import_module("tqdm.notebook").tqdm
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # without ipywidgets tqdm says so, and shows a bar of characters
+        return import_module("tqdm.auto").tqdm
 
 
 class ProgressBar(Callback):
     """Prints a line for every ``log_every``-th epoch, the first and the last: loss, metrics, seconds and samples per
     second.
 
-    Lines go to ``file``, stdout by default. In a terminal (on stderr), and in a notebook with ipywidgets, a bar
+    Lines go to ``file``, stdout by default. In a terminal (on stderr), and in a notebook (by tqdm.auto), a bar
     shows the same while an epoch runs.
     """
 
@@ -63,6 +92,16 @@ class ProgressBar(Callback):
         self.file: TextIO | None = file
         self._bar: Any = None
         self._start = 0.0
+        self._timer: threading.Timer | None = None
+
+    def on_fit_start(self, trainer: RunView) -> None:
+        # A terminal shows the line of netcl-core, which counts the kernels.
+        handle = device_of(trainer.model)
+        if not sys.stderr.isatty() and handle is not None and handle.backend != "cpu":
+            text = f"building kernels for {handle}, kept for the next run .."
+            self._timer = threading.Timer(_PATIENCE_S, self.say, (text,))
+            self._timer.daemon = True
+            self._timer.start()
 
     def on_epoch_start(self, trainer: RunView) -> None:
         kind = None if self.file is not None else _bar_kind()
@@ -82,6 +121,7 @@ class ProgressBar(Callback):
         )
 
     def on_step_end(self, trainer: RunView, logs: dict[str, float]) -> None:
+        self._built()
         if self._bar is None:
             return
         if logs:
@@ -92,11 +132,30 @@ class ProgressBar(Callback):
     def on_epoch_end(self, trainer: RunView, logs: dict[str, Any]) -> None:
         self._close()
         if trainer.epoch % self.log_every == 0 or trainer.epoch in (1, trainer.epochs):
-            timing = f"{logs['seconds']:.1f} s  {logs['samples_per_second']:,.0f} samples/s"
-            print(f"{_title(trainer)}  {describe_logs(logs)}  {timing}", file=self.file or sys.stdout, flush=True)
+            timing = f"{logs['seconds']:.1f} s", f"{logs['samples_per_second']:,.0f} samples/s"
+            self.say(_fitted([_title(trainer), *_parts(logs), *timing], self._width()))
+
+    def on_fit_end(self, trainer: RunView) -> None:
+        self._built()
 
     def on_exception(self, trainer: RunView, error: BaseException) -> None:
+        self._built()
         self._close()
+
+    def say(self, text: str) -> None:
+        """Prints a line to ``file``."""
+        print(text, file=self.file or sys.stdout, flush=True)
+
+    def _width(self) -> int:
+        """Returns the columns of a terminal; else a number that a log or a notebook shows in one line."""
+        stream = self.file or sys.stdout
+        return shutil.get_terminal_size((100, 24)).columns if stream.isatty() else _LOG_WIDTH
+
+    def _built(self) -> None:
+        """Ends the wait for the first step."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _close(self) -> None:
         if self._bar is not None:

@@ -14,6 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from netcl.trainer.charts import Curve, line_chart, png_uri
+from netcl.trainer.class_names import class_names
+from netcl.trainer.confusion_matrix import class_name, confusion_table
+from netcl.trainer.epoch_metrics import confusion_of
 from netcl.trainer.epoch_table import EpochTable, larger_is_better
 from netcl.trainer.versions import versions
 
@@ -41,6 +44,7 @@ p.lead { color: var(--soft); margin: 0; }
 .samples figure { margin: 0; background: var(--card); border-radius: 8px; padding: .5rem; text-align: center; }
 .samples img { width: 80px; height: 80px; image-rendering: pixelated; }
 .samples figcaption { font-size: .8rem; line-height: 1.35; }
+table.confusion td { min-width: 2.2rem; } table.confusion th:first-child { text-align: left; }
 /* A shade at the right edge of a wide table, which the end of the table covers. */
 .table { overflow-x: auto; background: linear-gradient(to left, var(--page) 50%, transparent) 100% 0 / 3rem 100%
   no-repeat local, linear-gradient(to left, var(--line), transparent) 100% 0 / 1.5rem 100% no-repeat scroll; }
@@ -83,7 +87,7 @@ def write_report(
     sections = [
         _numbers(history),
         _section("Curves", f'<div class="charts">{"".join(_charts(history))}</div>'),
-        _section("Misclassified samples", _misclassified(source)),
+        *_classes(source),
         _section("Epochs", _epochs(history)),
         _section("What was run", _facts(source, config)),
     ]
@@ -110,7 +114,12 @@ def _lead(history: EpochTable, source: Source | None) -> str:
 
 
 def _best(history: EpochTable) -> dict[str, Any] | None:
-    """Returns the epoch with the lowest validation loss, else the lowest loss."""
+    """Returns the best epoch by the value that the run followed, else by the validation loss, else by the loss."""
+    source = getattr(history, "source", None)
+    for callback in source[0].run.callbacks if source else ():
+        name = getattr(callback, "monitor", "")
+        if any(map(math.isfinite, _column(history, name) or ())):
+            return history.best(name, "max" if callback.largest else "min")
     for name in ("val_loss", "loss"):
         if any(map(math.isfinite, _column(history, name) or ())):
             return history.best(name)
@@ -172,7 +181,9 @@ def _column(history: EpochTable, name: str) -> list[float] | None:
 
 
 def _epochs(history: EpochTable) -> str:
-    names, best = history.names, _best(history)
+    # A confusion matrix has a section of its own.
+    listed = {name for row in history for name, value in row.items() if isinstance(value, list)}
+    names, best = [name for name in history.names if name not in listed], _best(history)
     head = "".join(f"<th>{escape(name)}</th>" for name in names)
     lines = []
     for row in history:
@@ -181,57 +192,65 @@ def _epochs(history: EpochTable) -> str:
     return f'<div class="table"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table></div>'
 
 
-# -- misclassified samples ------------------------------------------------------------------------------------------
+# -- classes ---------------------------------------------------------------------------------------------------------
 
 
-def _misclassified(source: Source | None) -> str:
-    """Returns the misclassified samples of the validation loader with the highest confidence."""
+def _classes(source: Source | None) -> list[str]:
+    """Returns the sections about the classes of the validation loader: the confusion matrix, and the misclassified
+    samples with the highest confidence. Empty for a model that is not a classifier.
+    """
     if source is None or source[1] is None:
-        return ""
+        return []
     trainer, loader = source
     position = loader.state_dict() if hasattr(loader, "load_state_dict") else None
     try:
-        errors, seen, wrong = _most_confident_errors(trainer, loader)
+        errors, counts = _most_confident_errors(trainer, loader)
     finally:
         if position is not None:
             loader.load_state_dict(position)
-    if not seen:
-        return ""
-    names = getattr(getattr(loader, "dataset", None), "classes", None)
+    if counts is None:
+        return []
+    names = class_names(loader) or (getattr(trainer.model, "about", None) or {}).get("classes")
     figures = [_figure(confidence, x, label, guess, names) for confidence, _, x, label, guess in errors]
-    lead = f"<p class='lead'>{wrong} of {seen} validation samples; the first have the highest confidence.</p>"
-    return f'{lead}<div class="samples">{"".join(figures)}</div>'
+    seen = int(counts.sum())
+    lead = (
+        f"<p class='lead'>{seen - int(np.trace(counts))} of {seen} validation samples; the first have the highest "
+        "confidence.</p>"
+    )
+    samples = f'{lead}<div class="samples">{"".join(figures)}</div>'
+    return [_section("Confusion matrix", confusion_table(counts, names)), _section("Misclassified samples", samples)]
 
 
-def _most_confident_errors(trainer: Any, loader: Any) -> tuple[list[tuple[float, int, Any, int, int]], int, int]:
-    """Returns (confidence, number, input, label, guess) of the errors, by decreasing confidence, and the numbers of
-    samples and errors. Empty for a model that is not a classifier.
+def _most_confident_errors(
+    trainer: Any, loader: Any
+) -> tuple[list[tuple[float, int, Any, int, int]], npt.NDArray[Any] | None]:
+    """Returns (confidence, number, input, label, guess) of the errors, by decreasing confidence, and the confusion
+    matrix; None for a model that is not a classifier.
     """
     heap: list[tuple[float, int, Any, int, int]] = []
-    seen = wrong = 0
+    seen, counts = 0, None
     for batch in loader:
-        if not (isinstance(batch, (tuple, list)) and len(batch) == 2):
-            return [], 0, 0
-        x, y = (np.asarray(value.to_host() if hasattr(value, "to_host") else value) for value in batch)
+        if not (isinstance(batch, (tuple, list)) and len(batch) >= 2):
+            return [], None
+        fields = [np.asarray(value.to_host() if hasattr(value, "to_host") else value) for value in batch]
+        x, y = fields[0], fields[-1]
         with trainer.averaged():
-            logits = trainer.predict([x]).astype(np.float64)
+            logits = trainer.predict([x if len(fields) == 2 else tuple(fields)]).astype(np.float64)
         if logits.ndim != 2 or y.shape != (len(x),) or y.dtype.kind not in "iu":
-            return [], 0, 0
+            return [], None
         shares = np.exp(logits - logits.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
         guesses = shares.argmax(axis=1)
         for row in np.flatnonzero(guesses != y):
             entry = (float(shares[row, guesses[row]]), -(seen + int(row)), x[row], int(y[row]), int(guesses[row]))
             (heapq.heappush if len(heap) < _SHOWN_ERRORS else heapq.heappushpop)(heap, entry)
-        seen, wrong = seen + len(x), wrong + int((guesses != y).sum())
-    return sorted(heap, key=lambda entry: entry[:2], reverse=True), seen, wrong
+        matrix = confusion_of(logits, y, labels=False)
+        seen, counts = seen + len(x), matrix if counts is None else counts + matrix
+    return sorted(heap, key=lambda entry: entry[:2], reverse=True), counts
 
 
 def _figure(confidence: float, x: npt.NDArray[Any], label: int, guess: int, names: Sequence[str] | None) -> str:
-    said, meant = (
-        escape(str(names[class_id])) if names and 0 <= class_id < len(names) else str(class_id)
-        for class_id in (guess, label)
-    )
+    said, meant = (class_name(names, class_id) for class_id in (guess, label))
     if x.ndim == 2 or (x.ndim == 3 and x.shape[0] in (1, 3)):
         shown = f'<img src="{png_uri(x)}" alt="a sample of class {meant}">'
     else:

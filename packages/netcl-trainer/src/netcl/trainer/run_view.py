@@ -52,6 +52,10 @@ class RunView(Protocol):
         """See ``Trainer.training_step``."""
         ...
 
+    def announce(self, text: str) -> None:
+        """See ``Trainer.announce``."""
+        ...
+
     def averaged(self) -> AbstractContextManager[None]:
         """See ``Trainer.averaged``."""
         ...

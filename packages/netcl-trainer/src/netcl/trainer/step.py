@@ -11,7 +11,7 @@ from netcl.autograd import Node
 from netcl.core import Tensor
 from netcl.optim import Optimizer, clip_grad_norm_device
 from netcl.trainer.gradient_accumulation import GradientSums
-from netcl.trainer.metrics import Measures
+from netcl.trainer.metrics import Measures, detached
 from netcl.trainer.non_finite_guard import NonFiniteGuard
 
 __all__ = ["TrainingStep", "precision"]
@@ -40,7 +40,8 @@ class TrainingStep:
     sums: GradientSums | None = None
     guard: NonFiniteGuard | None = None
 
-    def __call__(self, *fields: Tensor, first: bool = True, last: bool = True) -> None:
+    def __call__(self, *fields: Tensor, first: bool = True, last: bool = True) -> Any:
+        """Runs the step; returns the output if a metric of the epoch needs it, else None."""
         if self.guard is not None and first:
             self.guard.begin()
         output, loss = self.forward(*fields)
@@ -60,6 +61,7 @@ class TrainingStep:
         self.measures.add(output, target, loss, None if self.guard is None else self.guard.found)
         if self.guard is not None and last:
             self.guard.end()
+        return detached(output) if self.measures.collecting else None
 
     def finish(self) -> None:
         """Updates the weights for a group that is incomplete at the end of an epoch."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from html import escape
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -19,16 +20,20 @@ from netcl.amp import GradScaler
 from netcl.core import Tensor
 from netcl.core.errors import from_here
 from netcl.optim import OneCycleLR, Optimizer, ReduceLROnPlateau
-from netcl.trainer.arguments import evaluating, half_dtype, queue_of, updates_per_epoch
+from netcl.trainer import words
+from netcl.trainer.arguments import device_of, evaluating, half_dtype, queue_of, updates_per_epoch
 from netcl.trainer.batches import StepInputs, batches, check_loader, on_device
-from netcl.trainer.callbacks import Callback
+from netcl.trainer.callbacks import Callback, EarlyStopping, check_monitors
 from netcl.trainer.checkpoint import ModelCheckpoint
+from netcl.trainer.class_names import keep_class_names
 from netcl.trainer.compiled_step import CompiledStep
+from netcl.trainer.few_frames import few_frames
 from netcl.trainer.folder_lock import locked
 from netcl.trainer.gradient_accumulation import GradientSums
 from netcl.trainer.history import History
 from netcl.trainer.lr_range_test import LearningRates, find_learning_rate
-from netcl.trainer.metrics import DeviceMeans, Measures, Metric, accuracy
+from netcl.trainer.metrics import DeviceMeans, Measures, Metric
+from netcl.trainer.named_metrics import Chosen, chosen_metrics
 from netcl.trainer.non_finite_guard import NonFiniteGuard
 from netcl.trainer.progress import ProgressBar
 from netcl.trainer.run_facts import check_resume_changes, facts_of
@@ -51,24 +56,29 @@ class Trainer:
 
     Args: device_queue: the queue or DeviceHandle of the model; None: the queue of its parameters. mixed_precision: True
         or "float16": autocast with a GradScaler; "bfloat16": autocast alone. Weights, optimizer and checkpoints stay
-        float32. grad_clip: the maximum norm of all gradients as one vector; None: no limit. loss_fn: ``loss_fn(output,
-        target)`` -> 0-d Tensor, the mean over the batch; None: ``ag.cross_entropy``. metrics: ``{name: fn(output,
-        target)}``, each returns a Tensor of one element, the mean over the batch; None: accuracy if the loss is cross
-        entropy, else nothing. metrics_stride: steps between two reads of loss and metrics; in between they stay on the
-        device. accumulation_steps: batches per optimizer step (gradient accumulation). Gradients are weighted by
-        samples, so that short batches and a short group at the end of an epoch are weighted correctly. ema: a
-        ``netcl.optim.ModelEMA`` or ``SWA`` of the model, updated after each step. Validation in ``fit`` and the best
-        files of ModelCheckpoint use the averages; the model itself keeps its own weights (``with ema.averaged():``
-        swaps them). scheduler: stepped after each epoch; OneCycleLR after each step. ReduceLROnPlateau gets
-        ``val_loss`` or ``loss``, for mode "max" the accuracy. callbacks: see ``Callback``. ``fit`` adds a ProgressBar
-        if none is given. compile: capture the step after two steps of a batch shape and replay it without Python; see
-        ``CompiledStep``. Python values that the model computes are constant then; values that change from step to step
-        must be tensors. seed: seeds netcl's generators (dropout) when the Trainer is created. Model and loaders have
-        seeds of their own.
+        float32. precision: the same in Lightning's words, "16-mixed", "bf16-mixed" or "32-true". grad_clip: the maximum
+        norm of all gradients as one vector; None: no limit. loss_fn: ``loss_fn(output, target)`` -> 0-d Tensor, the
+        mean over the batch; None: ``ag.cross_entropy``. metrics: names, as ``["accuracy", "f1"]`` (known: accuracy,
+        auc, confusion, f1, mae, mse, precision, r2, recall, rmse, top5), functions, or a dict of both. ``fn(output,
+        target)`` returns a Tensor of one element, the mean over the batch, or a number: such a function gets the NumPy
+        arrays of the whole epoch. None: accuracy if the loss is cross entropy, else nothing. auc, confusion, f1, r2 and
+        functions of numbers read the output of each step. metrics_stride: steps between two reads of loss and metrics;
+        in between they stay on the device. accumulation_steps: batches per optimizer step (gradient accumulation).
+        Gradients are weighted by samples, so that short batches and a short group at the end of an epoch are weighted
+        correctly. ema: a ``netcl.optim.ModelEMA`` or ``SWA`` of the model, updated after each step. Validation in
+        ``fit`` and the best files of ModelCheckpoint use the averages; the model itself keeps its own weights (``with
+        ema.averaged():`` swaps them). scheduler: stepped after each epoch; OneCycleLR after each step.
+        ReduceLROnPlateau gets ``val_loss`` or ``loss``, for mode "max" the accuracy. callbacks: see ``Callback``.
+        ``fit`` adds a ProgressBar if none is given. compile: capture the step after two steps of a batch shape and
+        replay it without Python; see ``CompiledStep``. Python values that the model computes are constant then; values
+        that change from step to step must be tensors. seed: seeds netcl's generators (dropout) when the Trainer is
+        created. Model and loaders have seeds of their own.
 
     Raises ValueError if the optimizer and the model share no parameter, BackendMismatchError if ``device_queue`` is not
     the model's queue.
     """
+
+    _words_of_others = words.CONSTRUCTOR
 
     def __init__(
         self,
@@ -78,7 +88,7 @@ class Trainer:
         mixed_precision: bool | str = False,
         grad_clip: float | None = None,
         loss_fn: LossFn | None = None,
-        metrics: Mapping[str, Metric] | None = None,
+        metrics: Mapping[str, Metric | str] | Sequence[Metric | str] | str | None = None,
         metrics_stride: int = 10,
         accumulation_steps: int = 1,
         ema: Any = None,
@@ -86,6 +96,7 @@ class Trainer:
         callbacks: Sequence[Callback] = (),
         compile: bool = True,
         seed: int | None = None,
+        precision: str | int | None = None,
     ) -> None:
         if not hasattr(model, "parameters"):  # as nn.Module and DataParallel have
             raise TypeError(f"model must be an nn.Module, got {type(model).__name__}")
@@ -117,14 +128,14 @@ class Trainer:
         self.scheduler: Any = scheduler
         self.ema: Any = ema
         self.queue: Any = queue_of(device_queue, parameters)
-        self.autocast_dtype: str | None = half_dtype(mixed_precision)
+        self.autocast_dtype: str | None = half_dtype(mixed_precision, precision)
         self.scaler: GradScaler | None = GradScaler() if self.autocast_dtype == "float16" else None
         self.grad_clip: float | None = grad_clip
         self.loss_fn: LossFn | None = loss_fn
         self.metrics_stride: int = metrics_stride
         self.compile: bool = compile
         self.accumulation_steps = accumulation_steps
-        self.metrics: dict[str, Metric] | None = None if metrics is None else dict(metrics)
+        self.metrics: Chosen | None = chosen_metrics(metrics)
         self.callbacks: list[Callback] = callback_list
         self.history: History = History()
         self.epochs: int
@@ -142,8 +153,36 @@ class Trainer:
         if seed is not None:
             ops.manual_seed(seed)
 
+    def __repr__(self) -> str:
+        facts = "".join(f", {name}={text}" for name, text in self._facts().items() if name != "model")
+        return f"Trainer({type(self.model).__name__}{facts})"
+
+    def _repr_html_(self) -> str:
+        """Returns the table of settings that a notebook shows, and the history if there is one."""
+        rows = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self._facts().items()
+        )
+        epochs = self.history._repr_html_() if self.history else ""
+        return f"<table class='netcl-trainer'>{rows}</table>{epochs}"
+
+    def _facts(self) -> dict[str, str]:
+        """Returns the settings by name, as short texts."""
+        count = sum(parameter.size for parameter in self.model.parameters())
+        facts = {"model": f"{type(self.model).__name__}, {count:,} parameters", "device": str(device_of(self.model))}
+        if self.optimizer is not None:
+            facts["optimizer"] = type(self.optimizer).__name__
+        for name in ("scheduler", "ema"):
+            if getattr(self, name) is not None:
+                facts[name] = type(getattr(self, name)).__name__
+        if self.autocast_dtype is not None:
+            facts["precision"] = self.autocast_dtype
+        if self.callbacks:
+            facts["callbacks"] = f"[{', '.join(type(callback).__name__ for callback in self.callbacks)}]"
+        return {**facts, "epochs": f"{len(self.history)}", "step": f"{self.step}"}
+
     # -- training ----------------------------------------------------------------------------------------------------
 
+    @few_frames(**words.FIT)
     def fit(
         self,
         train_loader: Iterable[Any],
@@ -209,10 +248,14 @@ class Trainer:
         self.history, self.epochs, self.should_stop, self.epoch = History(), epochs, False, 0
         self.run = RunState(train_loader, val_loader, callbacks, facts=facts_of(self, train_loader))
         self.steps_per_epoch = updates_per_epoch(train_loader, self.accumulation_steps)
+        keep_class_names(self.model, train_loader)
         self.model.train()
         with Interruption() as self._interruption:
             try:
+                self._check_monitors()
                 for callback in callbacks:
+                    if checkpoint is None and isinstance(callback, ModelCheckpoint) and callback.last_path.exists():
+                        self.announce(f"the run in {callback.folder} is replaced; resume='auto' would continue it")
                     callback.on_fit_start(self)
                 if checkpoint is not None:
                     try:
@@ -222,6 +265,7 @@ class Trainer:
                         for module, mode in modes:
                             module.training = mode
                         raise
+                    self._say_what_is_left(checkpoint)
                 step.begin()
                 self._epochs(step)
                 for callback in callbacks:
@@ -235,6 +279,30 @@ class Trainer:
                 self.recent.clear()
                 self.history.source = (self, val_loader)
         return self.history
+
+    def _check_monitors(self) -> None:
+        """Raises MonitorError, which is a KeyError, if a callback or the schedule follows a value that no epoch has."""
+        names = self.means.names
+        validated = self.run.val_loader is not None
+        check_monitors(self.run.callbacks, names, validated)
+        if isinstance(self.scheduler, ReduceLROnPlateau) and self.scheduler.mode == "max" and "accuracy" not in names:
+            raise ValueError(
+                f"ReduceLROnPlateau(mode='max') follows the accuracy, but the metrics are {', '.join(names)}"
+            )
+
+    def _say_what_is_left(self, checkpoint: Path) -> None:
+        if self.should_stop:
+            self.announce(f"nothing to train: the run of {checkpoint} was stopped after epoch {self.epoch}")
+        elif self.epoch >= self.epochs and self.run.stage == "start":
+            self.announce(
+                f"nothing to train: the run of {checkpoint} has its {self.epoch} epochs; give more epochs to go on"
+            )
+
+    def announce(self, text: str) -> None:
+        """Prints a line about the run next to the lines of its epochs; nothing with ``log_every=0``."""
+        for callback in self.run.callbacks:
+            if isinstance(callback, ProgressBar):
+                callback.say(text)
 
     def _place(self) -> dict[str, Any]:
         """Returns the attributes that describe the position of a run."""
@@ -261,8 +329,14 @@ class Trainer:
             self.history.append(row)
             run.stage, run.batches, run.row = "start", 0, {}
             for callback in run.callbacks:
+                stopped = self._is_stopped()
                 callback.on_epoch_end(self, row)
+                if self._is_stopped() and not (stopped or isinstance(callback, EarlyStopping)):  # which says why
+                    self.announce(f"stopped after epoch {epoch} of {self.epochs} by {type(callback).__name__}")
             self._handle_signal()
+
+    def _is_stopped(self) -> bool:
+        return self.should_stop
 
     def _train_epoch(self, step: CompiledStep) -> dict[str, Any]:
         run = self.run
@@ -276,7 +350,7 @@ class Trainer:
             self._train_batches(step, start)
         if not run.batches:
             raise ValueError("fit: the training loader gave no batch (drop_last with fewer samples than batch_size?)")
-        logs = self.means.read()
+        logs = self.means.result()
         seconds = run.seconds = time.perf_counter() - start
         timing = {"seconds": seconds, "samples_per_second": self.samples / seconds}
         return {"epoch": self.epoch, "step": self.step, **logs, **timing}
@@ -383,17 +457,13 @@ class Trainer:
         metrics = self.metrics
         if metrics is None:
             classes = loss_fn is ag.cross_entropy or isinstance(loss_fn, nn.CrossEntropyLoss)
-            metrics = {"accuracy": accuracy} if classes else {}
+            metrics = {"accuracy": "accuracy"} if classes else {}
         return Measures(loss_fn, metrics, self.queue)
 
     def _schedule(self, row: Mapping[str, Any]) -> None:
         """Steps the scheduler at the end of an epoch."""
         if isinstance(self.scheduler, ReduceLROnPlateau):
             kind = "loss" if self.scheduler.mode == "min" else "accuracy"
-            if kind not in row:
-                raise ValueError(
-                    f"ReduceLROnPlateau(mode='max') follows the accuracy, but the metrics are {', '.join(row)}"
-                )
             self.scheduler.step(row.get(f"val_{kind}", row[kind]))
         elif self.scheduler is not None and not isinstance(self.scheduler, OneCycleLR):
             self.scheduler.step()
@@ -403,6 +473,7 @@ class Trainer:
         context: AbstractContextManager[None] = nullcontext() if self.ema is None else self.ema.averaged()
         return context
 
+    @few_frames()
     def lr_find(
         self, loader: Iterable[Any], min_lr: float = 1e-7, max_lr: float = 1.0, steps: int = 100
     ) -> LearningRates:
@@ -418,6 +489,7 @@ class Trainer:
 
     # -- evaluation and prediction -------------------------------------------------------------------------------------
 
+    @few_frames()
     def evaluate(self, loader: Iterable[Any], loss_fn: LossFn | None = None) -> dict[str, float]:
         """Returns ``{"loss": ..., metric: ...}``, means over all samples, in eval mode and without gradients. Raises
         ValueError if there is no batch.
@@ -435,14 +507,16 @@ class Trainer:
                 output = self.model(*inputs)
                 measures.add(output, target, measures.loss(output, target))
                 measures.means.count(len(batch))
+                measures.collect(output, target)
                 # Read regularly, so that the float32 sums and the queue of launches stay short.
                 if number % 100 == 0:
                     measures.means.read()
-        result = measures.means.read()
+        result = measures.means.result()
         if not result:
             raise ValueError(f"evaluate: {what} gave no batch")
         return result
 
+    @few_frames()
     def predict(self, loader: Iterable[Any]) -> npt.NDArray[Any]:
         """Returns the model's outputs for all samples, (N, ...), in eval mode and without gradients.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.backend import interceptors
 from netcl.core.backend.interceptors import Interceptor, Layer
+from netcl.core.capture.labels import current, label_launches
 from netcl.core.expr import Expr
 from netcl.core.layout import broadcast_shapes
 from netcl.core.tensor.data import TensorData
@@ -51,6 +52,7 @@ class LoggedCall:
     reads: frozenset[tuple[int, int]]
     writes: frozenset[int]
     kept: bool
+    label: str = ""  # of the op and the layer, if they are labelled
 
     @property
     def makes(self) -> list[tuple[int, int]]:
@@ -178,6 +180,8 @@ class CallLog(Interceptor):
         count, self._launches = self._launches, len(self._recording)
         kept = name in _KEPT or self._recording.marked != self._marked
         self._marked = self._recording.marked
+        label = current()
+        label_launches(self._recording, count, label)
         if self._launches == count:  # nothing to compute, or the first content of something persistent
             return results
         written = [ref.number for key in _WRITTEN for ref in tensors_in(named.get(key))]
@@ -187,7 +191,7 @@ class CallLog(Interceptor):
             self._versions[number] += 1
         logged = replaced(results, self._ref)
         self.list.append(
-            LoggedCall(name, positional, named, logged, frozenset(reads), frozenset((*written, *fresh)), kept)
+            LoggedCall(name, positional, named, logged, frozenset(reads), frozenset((*written, *fresh)), kept, label)
         )
         return results
 

@@ -19,6 +19,7 @@ from netcl.core.capture.constants import with_constants
 from netcl.core.capture.copies import with_composed_copies
 from netcl.core.capture.epilogues import is_contraction, with_epilogue
 from netcl.core.capture.float32_operands import with_float32_operands
+from netcl.core.capture.labels import joined_label
 from netcl.core.capture.schedule import PlannedCall, scheduled
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Reduce
@@ -41,6 +42,7 @@ class _Group:
     before: int
     region: Region | None = None
     contraction: LoggedCall | None = None  # with its epilogue
+    labels: list[str] = field(default_factory=list)  # of calls that it has absorbed
     values: dict[tuple[int, int], int] = field(default_factory=dict)  # (number, version) to value of the region
     inputs: list[Ref] = field(default_factory=list)
     scalars: list[Any] = field(default_factory=list)
@@ -268,6 +270,7 @@ class _Fusion:
         """Makes the contraction of group ``home`` run, as ``made``, in the position of group ``number``."""
         group, gone = self._groups[number], self._groups[home]
         group.contraction = made
+        group.labels += [*gone.labels, *(self._calls[at].label for at in gone.calls)]
         group.before = (group.before | gone.before) & ~(1 << home)
         for other in self._groups:
             if other.before >> home & 1:
@@ -298,10 +301,11 @@ class _Fusion:
 
     def _step(self, group: _Group) -> PlannedCall:
         call = group.contraction
+        label = joined_label([*group.labels, *(self._calls[at].label for at in group.calls)])
         if call is None and (len(group.calls) == 1 or group.region is None):
             call = self._calls[group.calls[0]]
         if call is not None:
-            return PlannedCall(frozenset(number for number, _ in call.reads), call.writes, call)
+            return PlannedCall(frozenset(number for number, _ in call.reads), call.writes, call, label=label)
         assert group.region is not None
         needed = self._needed_of(group)
         program = fuse(group.region, tuple(group.values[key] for key in needed))
@@ -314,6 +318,7 @@ class _Fusion:
             refs,
             dict(zip(group.region.scalars, group.scalars)),
             tuple(group.made[key] for key in needed),
+            label,
         )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.interceptors import intercepted
 from netcl.core.capture.call_log import Ref, is_expression, replaced, run_arguments, tensors_in
+from netcl.core.capture.labels import joined_label, label_launches, label_merged
 from netcl.core.dtypes import OBJECTS
 from netcl.core.expr import Expr, Index, Reduce
 from netcl.core.expr.rewrite import walk
@@ -56,21 +57,30 @@ def rerecord(
     staying = {*live, *outside}
     recording = engine.recording
     recording.merges = True
-    count = 0
+    count, begin = 0, 0
     for part in parts:
         if part is not parts[0]:
-            recording.merge()
+            _merge(recording, begin)
             recording.part()
-            recording.merges = True
+            recording.merges, begin = True, len(recording)
         for together in part:
             for step in _each(engine, together, storages):
+                first = len(recording)
                 _run(engine, step, storages)
+                label_launches(recording, first, step.label)
             for number in {number for step in together for number in step.reads | step.writes}:
                 if last[number] == count and number not in staying:
                     storages.known.pop(number, None)
             count += 1
-    recording.merge()
+    _merge(recording, begin)
     return storages.known
+
+
+def _merge(recording: Any, begin: int) -> None:
+    """Merges the launches of the last part, which begins at ``begin``; a merged one has the labels of its launches."""
+    records = list(recording._records[begin:])
+    recording.merge()
+    label_merged(recording, records, begin)
 
 
 def _each(engine: Any, together: Sequence[PlannedCall], storages: _Storages) -> Iterator[PlannedCall]:
@@ -85,7 +95,9 @@ def _each(engine: Any, together: Sequence[PlannedCall], storages: _Storages) -> 
         refs = [
             (next(tensors_in(step.call.args[1])), next(tensors_in(step.call.results))) for step in steps if step.call
         ]
+        first = len(engine.recording)
         made = engine.run_each(expressions, [(storages.tensor(source),) for source, _ in refs])
+        label_launches(engine.recording, first, joined_label(step.label for step in steps))
         for (_, ref), (tensor,) in zip(refs, made):
             storages.known.setdefault(ref.number, tensor)
 

@@ -30,6 +30,7 @@ class PlannedCall:
     inputs: tuple[Ref, ...] = ()
     scalars: dict[str, Any] = field(default_factory=dict)
     results: tuple[tuple[Ref, bool], ...] = ()
+    label: str = ""  # of its calls
 
 
 def scheduled(

@@ -30,12 +30,13 @@ from netcl.core.device.selectors import (
     TYPE_SELECTOR,
     TYPE_WORDS,
     device_line,
+    driver_word,
     in_platform,
     matching,
     rank,
     usable,
 )
-from netcl.core.errors import DeviceNotFoundError
+from netcl.core.errors import DeviceNotFoundError, format_bytes
 
 __all__ = [
     "CPUQueue",
@@ -140,13 +141,26 @@ class DeviceHandle:
     def __repr__(self) -> str:
         if _pytorch_names:
             return _pytorch_text(self.type, self.index)
-        fields = ("platform_name", "device_name", "backend", "device_type", "context", "queue")
-        return f"DeviceHandle({', '.join(f'{name}={getattr(self, name)!r}' for name in fields)})"
+        return f"DeviceHandle({str(self)!r}, {self.device_type}, {self.device_name!r}, {self.platform_name!r})"
 
     def __str__(self) -> str:
-        if not _pytorch_names:
-            return repr(self)
-        return self.type if self.index is None else f"{self.type}:{self.index}"
+        """Returns a short name, which is a selector in this process: ``pocl:0``, ``intel:0``, ``cpu`` for NumPy."""
+        if _pytorch_names:
+            return self.type if self.index is None else f"{self.type}:{self.index}"
+        return manager.short_name(self)
+
+    def _repr_html_(self) -> str:
+        """Returns the table of facts that a notebook shows."""
+        from html import escape  # its table of entities costs 1 ms, which an import of netcl does not pay
+
+        facts = {"device": str(self), "type": self.device_type, "name": self.device_name, "driver": self.platform_name}
+        if self.backend != "meta":
+            profile = self.profile
+            features = ", ".join(name for name in ("fp16", "fp64") if getattr(profile, f"has_{name}"))
+            facts |= {"compute units": str(profile.compute_units), "memory": format_bytes(profile.global_mem_size)}
+            facts |= {"features": features} if features else {}
+        rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in facts.items())
+        return f"<table class='netcl-device'>{rows}</table>"
 
     @property
     def selector(self) -> str:
@@ -252,6 +266,7 @@ class DeviceManager:
         self._selected: dict[tuple[str, ...], DeviceHandle] = {}
         self._numpy = DeviceHandle("NumPy", f"NumPy {np.__version__}", "cpu", "cpu", None, CPUQueue())
         self._said_numpy = False
+        self._short_names: dict[tuple[int, str], str] = {}
 
     def discover(self) -> list[tuple[Any, Any]]:
         """Returns all (platform, device) pairs within NETCL_PLATFORM_FILTER, or [] without pyopencl, backend or driver.
@@ -410,6 +425,23 @@ class DeviceManager:
             return [replace(handle, queue=_opencl().new_queue(handle.context, handle.device)) for _ in range(n)]
         return [self._new_handle(handle.platform_name, part) for part in parts]
 
+    def short_name(self, handle: DeviceHandle) -> str:
+        """Returns a short selector of a device: the driver's word and the position among its devices, best first. A
+        sub-device has the name of its whole device.
+        """
+        if handle.backend != "cl":
+            return handle.selector
+        whole_device, cl = handle.device, _opencl().cl
+        while (parent := whole_device.get_info(cl.device_info.PARENT_DEVICE)) is not None:
+            whole_device = parent
+        key = (whole_device.int_ptr, config.get("PLATFORM_FILTER"))
+        if key not in self._short_names:
+            word = driver_word(handle.platform_name)
+            devices = [dev for _, dev in matching(self._ranked(), word)]
+            known = whole_device in devices
+            self._short_names[key] = f"{word}:{devices.index(whole_device)}" if known else handle.selector
+        return self._short_names[key]
+
     def describe(self) -> str:
         """Returns one line per device: selector, type and names. Error messages include it."""
         others = [f"  {h.selector}  {h.device_type:5} {h.device_name} ({h.platform_name})" for h in self._of_plugins()]
@@ -481,7 +513,10 @@ class DeviceManager:
             handle = self._by_plugin(text)
             if handle is not None:
                 return handle
-        _opencl().icd.require_pyopencl(f"device({text!r})")
+        name = text.removeprefix("opencl:").partition(":")[0]
+        _opencl().icd.require_pyopencl(
+            f"device({text!r})", name in _GPU_NAMES or TYPE_WORDS.get(name) in ("gpu", "accel")
+        )
         if text.isdecimal():
             return self._at(self.discover(), int(text), text)
         if re.fullmatch(r"opencl:\d+:\d+", text):
@@ -530,6 +565,9 @@ class DeviceManager:
         to install.
         """
         hint = "" if self.discover() else "\n" + self._why_none()
+        if str(selector).partition(":")[0] in _GPU_NAMES and not _pytorch_names:
+            meant = "'gpu' is the best GPU of any maker, 'auto' the best device"
+            hint = f"\n{selector!r} is PyTorch's word; {meant}, and 'cpu' is NumPy{hint}"
         return DeviceNotFoundError(
             f"no device answers to {selector!r}; there are\n{self.describe()}{hint}", parameter="device"
         )

@@ -86,10 +86,12 @@ class _Entry:
     hidden: bool  # the loader does not find it by itself
 
 
-def require_pyopencl(purpose: str = "an OpenCL device") -> Any:
-    """Returns the pyopencl module; raises ImportError with ``pyopencl required`` if it cannot be imported."""
+def require_pyopencl(purpose: str = "an OpenCL device", gpu: bool = False) -> Any:
+    """Returns the pyopencl module; raises ImportError with ``pyopencl required`` if it cannot be imported. ``gpu``: the
+    device is a GPU, which no driver of pip is for.
+    """
     if _pyopencl is None:
-        raise ImportError(f"pyopencl required for {purpose} ({_pyopencl_problem}). {advice()}")
+        raise ImportError(f"pyopencl required for {purpose} ({_pyopencl_problem}). {_advice(gpu)}")
     return _pyopencl
 
 
@@ -398,11 +400,17 @@ def _card_advice(names: set[str]) -> Iterator[str]:
 
 def advice() -> str:
     """Returns what to install on this system so that netcl finds an OpenCL device, or that nothing is missing."""
+    return _advice(gpu=False)
+
+
+def _advice(gpu: bool) -> str:
+    """Returns the same; for a ``gpu`` nothing that pip has drivers for."""
     wheels = _on_linux() and platform.machine() in ("x86_64", "AMD64")
     by_pip = 'pip install "netcl-core[cpu]" (PoCL, any CPU) or "netcl-core[intel]" (Intel\'s runtime, faster)'
     lines: list[str] = []
     if _pyopencl is None:
-        lines.append("Install pyopencl: " + (by_pip if wheels else 'pip install "netcl-core[opencl]"') + ".")
+        by_system = 'pip install "netcl-core[opencl]"' + ", and the OpenCL driver of the GPU's maker" * gpu
+        lines.append("Install pyopencl: " + (by_pip if wheels and not gpu else by_system) + ".")
     if not _on_linux():
         lines.append(
             "OpenCL drivers come with the graphics driver of the vendor"
@@ -422,6 +430,11 @@ def advice() -> str:
     if not working and _pyopencl is not None:
         other = "install your vendor's OpenCL driver, or PoCL from your distribution (package pocl-opencl-icd)"
         lines.append(f"There is no OpenCL driver: {by_pip if wheels else other}.")
+    if wheels and working == {"PoCL"} and _pyopencl is not None:
+        lines.append(
+            "Intel's runtime trains faster than PoCL on many x86 processors, also AMD's: pip install "
+            '"netcl-core[intel]"; `netcl doctor` then measures both.'
+        )
     if _chosen_vendors():
         lines.append("OCL_ICD_VENDORS is set, so only the drivers it names are used; unset it to see those of pip.")
     return " ".join(lines) or "Nothing is missing."

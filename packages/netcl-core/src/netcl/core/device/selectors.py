@@ -7,7 +7,17 @@ from typing import Any
 
 from netcl.core.device.capabilities import type_of
 
-__all__ = ["OWN_NAMES", "TYPE_SELECTOR", "TYPE_WORDS", "in_platform", "device_line", "matching", "rank", "usable"]
+__all__ = [
+    "OWN_NAMES",
+    "TYPE_SELECTOR",
+    "TYPE_WORDS",
+    "in_platform",
+    "device_line",
+    "driver_word",
+    "matching",
+    "rank",
+    "usable",
+]
 
 TYPE_WORDS = {"gpu": "gpu", "accel": "accel", "accelerator": "accel", "cpu": "cpu", "other": "other"}
 # "cpu" alone is NumPy and is handled before this pattern.
@@ -33,6 +43,13 @@ _PLATFORM_ORDER = (("rusticl", 1), ("portable computing language", 2), ("clover"
 def in_platform(words: str, platform_name: str) -> bool:
     """True if lower-case ``words`` are part of the platform's name, or netcl's short name of it."""
     return _ALIASES.get(words, words) in platform_name.lower()
+
+
+def driver_word(platform_name: str) -> str:
+    """Returns netcl's short name of a platform, which selects its devices: ``pocl``, ``intel``, ``nvidia``, ``amd``."""
+    name = platform_name.lower()
+    words = [*(word for word, full in _ALIASES.items() if full in name), *re.findall(r"[a-z]+", name)]
+    return words[0] if words else name
 
 
 def rank(platform: Any, dev: Any) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.device.capabilities import profile_of
-from netcl.core.device.discovery import get_active_device
+from netcl.core.device.discovery import CPUQueue, get_active_device
 from netcl.core.errors import ShapeError, UnsupportedError, format_bytes
 from netcl.core.memory.out_of_memory import pools_of, retry_on_out_of_memory
 from netcl.core.memory.pools import BufferHandle, BufferPool, PersistentBufferPool, PinnedBufferPool, PoolStats
@@ -57,6 +57,11 @@ def opencl_queue(q: Any = None) -> Any:
         q = get_active_device()
     queue = getattr(q, "queue", q)
     if not isinstance(queue, cl.CommandQueue):
+        if isinstance(queue, CPUQueue):
+            raise UnsupportedError(
+                f"expected an OpenCL queue or DeviceHandle, got NumPy's {q!r}: kernels in OpenCL C run on OpenCL "
+                "devices; write `with netcl.device('opencl'):`, and compute with NumPy if x.device.backend is 'cpu'"
+            )
         raise UnsupportedError(f"expected an OpenCL queue or DeviceHandle, got {q!r}")
     return queue
 

@@ -102,7 +102,7 @@ def pop_hook(hook: Hook) -> None:
 
 
 def event(function: F) -> F:
-    """Decorates a function beside the op table that changes tensors or gradients: predictors see a call of it as they
+    """Decorates a function outside of the op table that changes tensors or gradients: predictors see a call of it as they
     see ops.
     """
 

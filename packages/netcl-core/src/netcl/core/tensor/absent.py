@@ -17,6 +17,9 @@ _COMPLEX = "there are no complex dtypes"
 _QUANTIZED = "there are no quantized dtypes"
 _REMOVED = "PyTorch itself only raises an error here"
 
+# Modules of torch.
+ABSENT_MODULES: dict[str, str] = {"fft": _COMPLEX, "quantization": _QUANTIZED, "ao": _QUANTIZED}
+
 ABSENT: dict[str, str] = {
     **dict.fromkeys(
         (*("coalesce", "col_indices", "crow_indices", "indices", "is_coalesced", "values"),),

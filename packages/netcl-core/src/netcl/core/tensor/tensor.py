@@ -376,7 +376,7 @@ class Tensor(Creation["Tensor"]):
         values = f"..., size={tuple(self.shape)}" if is_meta else printing.shown(self.to_host(), f"{name}(")
         made = self.grad_fn
         graph = f", grad_fn={_shown(made)}" if made is not None else ", requires_grad=True" * self.requires_grad
-        return f"{name}({values}, dtype={self.dtype}, device={self.engine.device_label!r}{graph})"
+        return f"{name}({values}, dtype={self.dtype}, device={str(self.device)!r}{graph})"
 
     def __len__(self) -> int:
         if not self.shape:

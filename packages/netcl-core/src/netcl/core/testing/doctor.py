@@ -77,7 +77,7 @@ def run(full: bool = False, html: str | None = None, report: str = "") -> int:
     if html is not None:
         Path(html).write_text(page(shown, conflicts, report), encoding="utf-8")
     verdict = f"{wrong} with wrong kernels" if wrong else "every kernel family is right on each"
-    print(f"\n{len(well)} devices, {verdict}")
+    print(f"\n{len(well)} device{'s' * (len(well) != 1)}, {verdict}")
     return int(bool(wrong or conflicts))
 
 
@@ -252,6 +252,9 @@ def _say(message: dict[str, Any]) -> None:
     print(json.dumps(message), flush=True)
 
 
+_WIDEST = 16  # characters of the name of a family: factorizations
+
+
 def _show(examination: Examination) -> Examination:
     print(f"\n{examination.selector}  {examination.name}, {examination.seconds:.0f} s")
     if examination.problem:
@@ -260,9 +263,9 @@ def _show(examination: Examination) -> Examination:
     for mask, dtypes, lines in examination.tables():
         if mask:
             print(f"  seen as a device of: {mask}")
-        print("  " + "family".ljust(10) + "".join(dtype.rjust(10) for dtype in dtypes) + "  cases  verdict")
+        print("  " + "family".ljust(_WIDEST) + "".join(dtype.rjust(10) for dtype in dtypes) + "  cases  verdict")
         for family, cells, passed, verdict in lines:
-            print(f"  {family:10}{''.join(cell.rjust(10) for cell in cells)}{passed:7}  {verdict}")
+            print(f"  {family:{_WIDEST}}{''.join(cell.rjust(10) for cell in cells)}{passed:7}  {verdict}")
     for line in examination.units:
         print(f"  matrix unit {line}")
     for row in examination.rows:

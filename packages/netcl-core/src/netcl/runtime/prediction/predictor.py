@@ -77,7 +77,7 @@ class Report:
 
 
 class Place:
-    """What is known of the periods that follow the steps of one optimizer, the ``owner``."""
+    """The periods that follow the steps of an optimizer, the ``owner``: their logs, and the stretch that predicts them."""
 
     def __init__(self, owner: Callable[[], Any]) -> None:
         self.owner = owner
@@ -483,7 +483,7 @@ class _Thread(threading.local):
 
 
 class ThreadPredictor:
-    """What one thread does with its calls: nothing, log them, or predict them."""
+    """Logs the calls of one thread, or predicts them; else it is not among the hooks of the thread."""
 
     def __init__(self, report: Report) -> None:
         self._report = report

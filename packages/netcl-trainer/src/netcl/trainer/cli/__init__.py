@@ -57,6 +57,9 @@ def parser(extensions: bool = True) -> argparse.ArgumentParser:
 
     train = add("train", "train", "train by a configuration file")
     _config_arguments(train)
+    train.add_argument(
+        "--overwrite", action="store_true", help="save over an earlier run; default: to a new folder, such as runs/a-2"
+    )
     train.add_argument("--resume", metavar="auto|FILE", help="continue the last run of this output, or a checkpoint")
     train.add_argument(
         "--resume-changes",
@@ -71,10 +74,14 @@ def parser(extensions: bool = True) -> argparse.ArgumentParser:
     evaluate.add_argument("--model", help="a model or checkpoint; default: the best, else the last of the output")
     evaluate.add_argument("--json", action="store_true", help="print a JSON object")
 
-    predict = add("predict", "predict", "the outputs of a model for an array of inputs")
+    predict = add("predict", "predict", "the predictions of a model for a table, images or an array")
     predict.add_argument("model", metavar="MODEL", help="a file of save_model, as `netcl train` writes")
-    predict.add_argument("input", metavar="INPUT.npy", help="inputs, the first axis counts the samples")
-    predict.add_argument("--output", metavar="OUT.npy", help="where to write; default: print classes or values")
+    predict.add_argument(
+        "input", metavar="INPUT", nargs="+", help=".csv, .parquet, images, folders of images, or .npy (N, ...)"
+    )
+    predict.add_argument(
+        "--output", metavar="OUT", help="a .csv or .json file of predictions, or .npy of outputs; default: print them"
+    )
     predict.add_argument("--batch-size", type=_positive, default=64, help="samples at a time; default: 64")
     _device_argument(predict)
 
@@ -119,7 +126,7 @@ def parser(extensions: bool = True) -> argparse.ArgumentParser:
     convert.add_argument("--shape", type=_shape, metavar="1,3,32,32", help="shape of an input, for .onnx")
 
     init = add("init", "start", "write a commented configuration and a script that run at once")
-    init.add_argument("kind", choices=["cnn", "mlp", "gpt", "finetune"], help="see the examples")
+    init.add_argument("kind", choices=["cnn", "mlp", "table", "gpt", "finetune"], help="see the examples")
     init.add_argument("folder", nargs="?", metavar="FOLDER", help="where to write; default: a folder of that name")
 
     completion = add("completion", "start", "print a script that completes commands in a shell")

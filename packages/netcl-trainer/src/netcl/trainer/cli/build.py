@@ -5,45 +5,53 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import netcl.autograd as ag
 from netcl import data, io, nn, ops, optim, trainer
 from netcl.core import DeviceHandle, manager
 from netcl.core.errors import DeviceNotFoundError
 from netcl.data import DataLoader, Dataset, Subset, filters
 from netcl.optim import Optimizer
 from netcl.optim.schedules import Scheduler
-from netcl.trainer.cli.config import Config, Table, nearest
+from netcl.trainer.cli.about import describe
+from netcl.trainer.cli.config import Config, Table, call_of, nearest
+from netcl.trainer.cli.losses import named_loss
+from netcl.trainer.cli.scaling import scaled
+from netcl.trainer.cli.tables import FittedTable, fitted_table, weighted_loss
+from netcl.trainer.cli.weights import class_weights
+from netcl.trainer.named_metrics import chosen_metrics
 
 __all__ = ["Run", "build", "open_device"]
 
 
-def _token_cross_entropy(logits: Any, target: Any) -> Any:
-    """Returns the cross-entropy of logits (..., classes) and class ids (...), as models of text give them."""
-    return ag.cross_entropy(ag.reshape(logits, (-1, logits.shape[-1])), ag.reshape(target, (-1,)))
-
-
 _TABLES = ("model", "data", "optimizer", "scheduler", "trainer", "callbacks")
-_DATASETS = ("MNIST", "CIFAR10", "CIFAR100", "ImageFolder", "NpyDataset", "CSVDataset", "example_digits")
-_LOSSES = {
-    name: getattr(ag, name)
-    for name in ("cross_entropy", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "nll_loss", "hinge_loss")
-} | {
-    "binary_cross_entropy_with_logits": ag.binary_cross_entropy_with_logits,
-    "token_cross_entropy": _token_cross_entropy,
+# Readers of netcl.data by their names in a configuration.
+_DATASETS = {
+    **{name: getattr(data, f"{name}Arrays") for name in ("MNIST", "CIFAR10", "CIFAR100", "ImageFolder")},
+    **{name: getattr(data, name) for name in ("NpyDataset", "CSVDataset", "Table", "example_digits")},
 }
 _CALLBACKS = {
     name: getattr(trainer, name)
-    for name in ("EarlyStopping", "ModelCheckpoint", "LearningRateMonitor", "TensorBoardLogger", "CSVLogger")
+    for name in (
+        "EarlyStopping",
+        "ModelCheckpoint",
+        "LearningRateMonitor",
+        "TensorBoardLogger",
+        "CSVLogger",
+        "WandbLogger",
+        "MLflowLogger",
+    )
 } | {name: getattr(trainer, name) for name in ("ProgressBar", "TerminateOnNaN", "Profiler")}
 # Augmentations of batches by their names in a configuration.
-_AUGMENTATIONS = ("horizontal_flip", "random_crop", "random_erase", "cutout", "color_jitter")
+_AUGMENTATIONS: dict[str, Callable[..., Any]] = {
+    **{name: getattr(filters, name) for name in ("horizontal_flip", "random_crop")},
+    **{name: getattr(data.augment, name) for name in data.augment.__all__ if name != "PairFilter"},
+}
 
 
 @dataclass
@@ -55,6 +63,7 @@ class Run:
     val_loader: DataLoader | None
     epochs: int
     output: Path
+    table: FittedTable | None = None
 
     def close(self) -> None:
         """Stops the workers of the loaders."""
@@ -84,15 +93,24 @@ def build(config: Config) -> Run:
     epochs = table.take("epochs", "int", 1)
     output = config.path.parent / table.take("output", "str", f"runs/{config.path.stem}")
     seed = table.take("seed", "int", 0)
-    loss = _named_loss(table)
+    loss = named_loss(table)
     average = table.take("ema", "float")
+    names, weights = table.take("metrics", "list"), table.take("class_weights", "any")
     if epochs < 1:
         raise table.error(f"epochs must be at least 1, got {epochs}", "epochs")
     if seed < 0:
         raise table.error(f"seed in [trainer] must be at least 0, got {seed}", "seed")
     ops.manual_seed(seed)
-    model = _model(config.table("model", required=True))
-    train_loader, val_loader = _loaders(config.table("data", required=True), seed)
+    _check_metrics(table, names)
+    fitted = fitted_table(config, seed)
+    model = _model(config.table("model", required=True), fitted)
+    data_table = config.table("data", required=True)
+    train_loader, val_loader = _loaders(data_table, seed, fitted)
+    if loss is None and fitted is not None:
+        loss = fitted.loss(table)
+    model.about = describe(loss, train_loader.dataset, fitted)
+    if weights is not None:
+        loss = weighted_loss(loss, class_weights(table, weights, train_loader.dataset, fitted), table)
     optimizer = _optimizer(config.table("optimizer"), model)
     new_trainer = table.call(
         trainer.Trainer,
@@ -101,13 +119,20 @@ def build(config: Config) -> Run:
         given=("model", "optimizer"),
         device_queue=None,
         loss_fn=loss,
-        metrics=None,
+        metrics=names if fitted is None else fitted.metrics(names),
         seed=None,
         ema=None if average is None else _average(table, model, average),
         scheduler=_scheduler(config.table("scheduler"), optimizer),
         callbacks=_callbacks(config, output, val_loader is not None),
     )
-    return Run(new_trainer, train_loader, val_loader, epochs, output)
+    return Run(new_trainer, train_loader, val_loader, epochs, output, fitted)
+
+
+def _check_metrics(table: Table, names: Any) -> None:
+    try:
+        chosen_metrics(names)
+    except (ValueError, TypeError) as error:
+        raise table.error(f"metrics in [trainer]: {error}", "metrics") from error
 
 
 def _average(table: Table, model: nn.Module, decay: float) -> optim.ModelEMA:
@@ -115,13 +140,6 @@ def _average(table: Table, model: nn.Module, decay: float) -> optim.ModelEMA:
         return optim.ModelEMA(model, decay)
     except ValueError as error:
         raise table.error(f"ema in [trainer]: {error}", "ema") from error
-
-
-def _named_loss(table: Table) -> Callable[..., Any] | None:
-    name = table.take("loss", "str")
-    if name is not None and name not in _LOSSES:
-        raise table.error(f"unknown loss {name!r}{nearest(name, sorted(_LOSSES))}", "loss")
-    return None if name is None else _LOSSES[name]
 
 
 # -- code of the user's ---------------------------------------------------------------------------------------------
@@ -152,7 +170,7 @@ def _from_file(table: Table) -> Callable[..., Any] | None:
 # -- model ---------------------------------------------------------------------------------------------------------
 
 
-def _model(table: Table) -> nn.Module:
+def _model(table: Table, fitted: FittedTable | None = None) -> nn.Module:
     custom = _from_file(table)
     if custom is not None:
         model = table.call(custom)
@@ -172,6 +190,9 @@ def _model(table: Table) -> nn.Module:
         models = _models()
         if name not in models:
             raise table.error(f"unknown model {name!r}{nearest(name, sorted(models))}", "name")
+        if name == "TableMLP" and fitted is not None:
+            for key, value in fitted.sizes.items():
+                table.values.setdefault(key, value)
         model = table.call(models[name])
     if not isinstance(model, nn.Module):
         raise table.error(f"[model] must make a Module, got {type(model).__name__}")
@@ -180,7 +201,7 @@ def _model(table: Table) -> nn.Module:
 
 def _models() -> dict[str, Callable[..., Any]]:
     """Returns whole models of netcl.nn: the ResNets, MLP, and other models that are built from plain numbers."""
-    models: dict[str, Callable[..., Any]] = {"MLP": nn.simple.MLP}
+    models: dict[str, Callable[..., Any]] = {"MLP": nn.simple.MLP, "TableMLP": nn.simple.TableMLP}
     models.update({name: getattr(nn.resnet, name) for name in dir(nn.resnet) if name.startswith("resnet")})
     models.update({name: getattr(nn, name) for name in ("SmallVGG", "VisionTransformer", "GPT") if hasattr(nn, name)})
     return models
@@ -188,10 +209,7 @@ def _models() -> dict[str, Callable[..., Any]]:
 
 def _layer(table: Table, number: int, entry: Any) -> nn.Module:
     """Builds a layer from ``"ReLU"``, or ``["Conv2d", 1, 16, 3, {padding = 1}]``."""
-    name, *args = entry if isinstance(entry, list) and entry else [entry]
-    keywords: dict[str, Any] = {}
-    if args and isinstance(args[-1], dict):
-        keywords.update(args.pop())
+    name, args, keywords = call_of(entry)
     kinds = {key: value for key in nn.__all__ if _is_layer(value := getattr(nn, key))}
     if not isinstance(name, str) or name not in kinds:
         raise table.error(
@@ -234,18 +252,11 @@ class Scaled(Dataset[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         x, *rest = self.dataset[index]
-        value = np.asarray(x)
-        if self.mean is None and value.dtype in (np.int32, np.int64):
-            return (value, *rest)
-        value = value.astype(np.float32) / 255 if value.dtype == np.uint8 else value.astype(np.float32)
-        if self.mean is not None:
-            shape = (-1,) + (1,) * (value.ndim - 1)
-            value = (value - np.reshape(self.mean, shape)) / np.reshape(self.std, shape)
-        return (value.astype(np.float32), *rest)
+        return (scaled(np.asarray(x)[None], {"mean": self.mean, "std": self.std})[0], *rest)
 
 
-def _loaders(table: Table, seed: int) -> tuple[DataLoader, DataLoader | None]:
-    share = table.take("validation", "float", 0.0)
+def _loaders(table: Table, seed: int, fitted: FittedTable | None = None) -> tuple[DataLoader, DataLoader | None]:
+    share = 0.0 if fitted is not None else table.take("validation", "float", 0.0)
     if not 0 <= share < 1:
         raise table.error(f"validation in [data] must be a share from 0 up to 1, got {share}", "validation")
     options = {
@@ -267,7 +278,11 @@ def _loaders(table: Table, seed: int) -> tuple[DataLoader, DataLoader | None]:
         raise table.error(
             f"std in [data] must have a positive number for each of {len(mean)} channels, got {std}", "std"
         )
-    train, val = _datasets(table)
+    if fitted is None:
+        train, val = _datasets(table)
+    else:
+        table.done()
+        train, val = fitted.train, fitted.val
     if type(train) is data.CSVDataset and len(train.arrays) == 1:
         columns = ", ".join(train.columns)
         raise table.error(
@@ -275,22 +290,43 @@ def _loaders(table: Table, seed: int) -> tuple[DataLoader, DataLoader | None]:
         )
     if share:
         train, val = _held_back(train, share, seed)
-    train, val = (part if part is None else Scaled(part, mean, std) for part in (train, val))
+    if fitted is None:
+        train, val = (part if part is None else Scaled(part, mean, std) for part in (train, val))
     try:
         train_loader = DataLoader(train, shuffle=shuffle, drop_last=drop_last, augment=augment, **options)
+        _try_augmentations(table, train, augment)
         return train_loader, None if val is None else DataLoader(val, **options)
     except (ValueError, TypeError, OverflowError) as error:
         raise table.error(f"[data] cannot be loaded: {error}") from error
 
 
 def _augmentations(table: Table) -> list[Any]:
+    """Builds the augmentations of ``augment``: each is a name, or ``["random_crop", {padding = 2}]``."""
     chosen = []
-    for name in table.take("augment", "list", []):
-        kinds = {key: getattr(filters, key, None) or getattr(data.augment, key, None) for key in _AUGMENTATIONS}
-        if not isinstance(name, str) or name not in kinds:
+    for entry in table.take("augment", "list", []):
+        name, args, keywords = call_of(entry)
+        if name not in _AUGMENTATIONS:
             raise table.error(f"unknown augmentation {name!r}{nearest(str(name), _AUGMENTATIONS)}", "augment")
-        chosen.append(kinds[name])
+        parameters = inspect.signature(_AUGMENTATIONS[name]).parameters
+        for key in keywords:
+            if key not in parameters:
+                raise table.error(
+                    f"augment in [data], {name}: unknown argument {key!r}{nearest(key, parameters)}", "augment"
+                )
+        try:
+            chosen.append(_AUGMENTATIONS[name](*args, **keywords))
+        except (TypeError, ValueError) as error:
+            raise table.error(f"augment in [data], {name}: {error}", "augment") from error
     return chosen
+
+
+def _try_augmentations(table: Table, dataset: Any, augment: Sequence[Any]) -> None:
+    """Raises ConfigFileError if the augmentations do not suit the first sample; training would end by a traceback."""
+    if augment and len(dataset):
+        try:
+            next(iter(DataLoader(Subset(dataset, [0]), augment=augment)))
+        except (ValueError, TypeError) as error:
+            raise table.error(f"augment in [data] does not suit the samples: {error}", "augment") from error
 
 
 def _datasets(table: Table) -> tuple[Any, Any]:
@@ -306,7 +342,7 @@ def _datasets(table: Table) -> tuple[Any, Any]:
     name = table.take("name", "str", required=True)
     if name not in _DATASETS:
         raise table.error(f"unknown data set {name!r}{nearest(name, _DATASETS)}", "name")
-    kind = getattr(data, name)
+    kind = _DATASETS[name]
     for key in ("root", "path"):
         if isinstance(table.values.get(key), str):
             table.values[key] = str(table.config.path.parent / table.values[key])
@@ -347,9 +383,14 @@ def _classes(module: Any, base: type) -> dict[str, type]:
     }
 
 
+def _optimizers() -> dict[str, type]:
+    """Returns the optimizers that a Trainer steps: not LBFGS, which calls a closure, nor SparseAdam."""
+    return {name: kind for name, kind in _classes(optim, Optimizer).items() if name not in ("LBFGS", "SparseAdam")}
+
+
 def _optimizer(table: Table, model: nn.Module) -> Optimizer:
     name = table.take("name", "str", "AdamW")
-    optimizers = _classes(optim, Optimizer)
+    optimizers = _optimizers()
     if name not in optimizers:
         raise table.error(f"unknown optimizer {name!r}{nearest(name, sorted(optimizers))}", "name")
     parameters = [p for p in model.parameters() if p.requires_grad]
@@ -357,12 +398,17 @@ def _optimizer(table: Table, model: nn.Module) -> Optimizer:
     return optimizer
 
 
+def _schedules() -> dict[str, type]:
+    """Returns the schedules that plain values describe: none of functions or of other schedules."""
+    named = {**_classes(optim, Scheduler), "ReduceLROnPlateau": optim.ReduceLROnPlateau}
+    return {name: kind for name, kind in named.items() if name not in ("SequentialLR", "LambdaLR", "MultiplicativeLR")}
+
+
 def _scheduler(table: Table, optimizer: Optimizer) -> Any:
     if not table.values:
         return None
     name = table.take("name", "str", required=True)
-    schedules = {**_classes(optim, Scheduler), "ReduceLROnPlateau": optim.ReduceLROnPlateau}
-    schedules.pop("SequentialLR", None)
+    schedules = _schedules()
     if name not in schedules:
         raise table.error(f"unknown schedule {name!r}{nearest(name, sorted(schedules))}", "name")
     return table.call(schedules[name], optimizer, given=("optimizer",))
@@ -377,7 +423,12 @@ def _callbacks(config: Config, output: Path, validated: bool) -> list[Any]:
     defaults = {name: Table(config, ("callbacks", name), {}) for name in ("LearningRateMonitor", "CSVLogger")}
     saver = tables.pop("ModelCheckpoint", Table(config, ("callbacks", "ModelCheckpoint"), {}))
     saver.values.setdefault("monitor", "val_loss" if validated else "loss")
-    for name, fallback in (("CSVLogger", "history.csv"), ("TensorBoardLogger", "tensorboard"), ("Profiler", "profile")):
+    for name, fallback in (
+        ("CSVLogger", "history.csv"),
+        ("TensorBoardLogger", "tensorboard"),
+        ("WandbLogger", "."),
+        ("Profiler", "profile"),
+    ):
         table = tables.get(name) or defaults.get(name)
         if table is not None:
             key = "path" if name == "CSVLogger" else "folder"

@@ -154,10 +154,11 @@ class Table:
         what = {**_WORDS, "list": "a list [..]"}[kind]
         raise self.error(f"{key} in [{self.name}] must be {what}, got {_shown(value)}", key)
 
-    def done(self) -> None:
-        """Raises ConfigFileError for an unused key."""
+    def done(self, later: Sequence[str] = ()) -> None:
+        """Raises ConfigFileError for an unused key that ``later`` does not name."""
         for key in self.values:
-            raise self._unknown(key, self._taken)
+            if key not in later:
+                raise self._unknown(key, [*self._taken, *later])
 
     def call(self, function: Callable[..., Any], *args: Any, given: Iterable[str] = (), **keywords: Any) -> Any:
         """Calls ``function(*args, **keywords, **rest of the table)`` after checking keys and kinds against its
@@ -207,6 +208,13 @@ def _strange(value: Any) -> str:
         return f"a text without NUL, got {value!r}"
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return next(filter(None, map(_strange, parts)), "")
+
+
+def call_of(entry: Any) -> tuple[Any, list[Any], dict[str, Any]]:
+    """Returns name, arguments and keywords of an entry ``"ReLU"`` or ``["Conv2d", 1, 16, 3, {padding = 1}]``."""
+    name, *args = entry if isinstance(entry, list) and entry else [entry]
+    keywords: dict[str, Any] = dict(args.pop()) if args and isinstance(args[-1], dict) else {}
+    return name if isinstance(name, str) else repr(name), args, keywords
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from netcl.core.errors import NetclError
-from netcl.data import DataLoaderWorkerError
+from netcl.data import DataFileError, DataLoaderWorkerError
 from netcl.io import CheckpointError
 from netcl.trainer.cli.config import ConfigFileError
 
@@ -17,7 +17,7 @@ def exit_code(error: Exception) -> int | None:
     if isinstance(error, ConfigFileError):
         print(f"netcl: {error}", file=sys.stderr)
         return 2
-    if isinstance(error, (NetclError, OSError, CheckpointError, DataLoaderWorkerError, ImportError)):
+    if isinstance(error, (NetclError, OSError, CheckpointError, DataFileError, DataLoaderWorkerError, ImportError)):
         print(f"netcl: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
     return None

@@ -9,7 +9,7 @@ Train neural networks on any OpenCL device, and check and measure devices.
 
 first steps:
   netcl doctor                      check drivers and devices; which drivers could be installed?
-  netcl init cnn                    a configuration and a script that run at once; also mlp, gpt, finetune
+  netcl init cnn                    a configuration and a script that run at once; also mlp, table, gpt, finetune
   netcl devices                     the selectors for NETCL_DEVICE and --device, and the fastest device
   netcl train config.toml           train by a configuration file; writes model.netcl and report.html
   netcl train config.toml --resume auto --set optimizer.lr=0.01
@@ -28,9 +28,10 @@ a configuration lists the objects to build and their arguments, by the names of 
   # or: name = "resnet18" and num_classes = 10; or: file = "model.py" and name = "make"; or: load = "model.netcl"
 
   [data]
-  name = "example_digits"      # MNIST, CIFAR10, CIFAR100, ImageFolder, NpyDataset, CSVDataset, or file = "data.py"
+  name = "example_digits"      # Table, ImageFolder, NpyDataset, CSVDataset, MNIST, CIFAR10 .., or file = "data.py"
   batch_size = 64
   validation = 0.2             # the fraction of samples for validation if the data set has no such part
+  # augment = [["random_crop", {padding = 1}], "horizontal_flip"]   # images of the training part
 
   [optimizer]
   name = "AdamW"
@@ -42,7 +43,7 @@ a configuration lists the objects to build and their arguments, by the names of 
 
   [trainer]
   epochs = 10
-  output = "runs/digits"       # relative to the file; also: device seed loss mixed_precision grad_clip ema ...
+  output = "runs/digits"       # relative to the file; also: device seed loss metrics grad_clip ema ...
 
   [callbacks.EarlyStopping]    # one table per callback
   patience = 3
@@ -71,7 +72,8 @@ examples:
   netcl train digits.toml                                  ends with model.netcl, report.html, history.csv, last.netcl
   netcl train digits.toml --resume auto                    continues after Ctrl-C, a kill or a power failure, with the
                                                            numbers of an uninterrupted run
-  netcl train digits.toml --set optimizer.lr=0.01 --set trainer.output=runs/faster
+  netcl train digits.toml --set optimizer.lr=0.01          a second run: saves to runs/digits-2, says so
+  netcl train digits.toml --overwrite                      saves over the earlier run
 
 The first Ctrl-C (or SIGTERM, SIGHUP) finishes the step, saves, and exits with 130 (143, 129); the second exits at once.
 """,
@@ -84,6 +86,11 @@ examples:
 examples:
   netcl predict runs/digits/model.netcl x.npy                    a line per sample: its class and its probability
   netcl predict runs/digits/model.netcl x.npy --output y.npy     the outputs as an array
+  netcl predict runs/table/model.netcl new.csv --output p.csv    a table: class, or value, and all probabilities
+  netcl predict runs/cnn/model.netcl images --output p.json      a folder of images, by the names of its files
+
+Rows, images and arrays are encoded and scaled as in training, by the facts that `netcl train` keeps in the model file.
+A table with the target, or folders named as the classes, are also compared: accuracy and confusion matrix.
 """,
     "tune": """\
 examples:
@@ -125,6 +132,7 @@ executing anything in them.
 examples:
   netcl init cnn               a convolutional network on scans of digits
   netcl init mlp               a network of full layers on a table in a CSV file
+  netcl init table             a network on a table of numbers, categories and dates with gaps
   netcl init gpt story         a GPT on the characters of a text, in the folder story
   netcl init finetune          a new head on trained features
 """,

@@ -29,7 +29,7 @@ if TYPE_CHECKING or "profiling" in LEVELS:
     from netcl.profiling.report import roofline
     from netcl.profiling.timing import format_seconds, timing
 
-__all__ = ["bench", "profile", "tune"]
+__all__ = ["bench", "digits_step", "profile", "tune"]
 
 _SIZES = {"matmul": ((3, 3), "M N K"), "conv2d": ((7, 9), "N C H W F KH KW [STRIDE [PAD]]")}
 
@@ -45,10 +45,20 @@ def tune(chosen: argparse.Namespace) -> int:
     with device(handle):
         fastest = measure(*chosen.sizes, dtype=chosen.dtype)
     extra = dict(fastest.extra)
-    print(f"{chosen.what} {' '.join(map(str, chosen.sizes))} {chosen.dtype} on {handle.device_name}")
-    print(f"  {extra.get('time_ms', float('nan')):.4g} ms, {extra.get('gflops', float('nan')):.4g} GFLOP/s")
-    print(f"  {fastest}")
+    print(f"{chosen.what} {' '.join(map(str, chosen.sizes))} {chosen.dtype} on {handle}, {handle.device_name}")
+    times = sorted(
+        extra.get("candidates", {extra.get("kernel", "?"): extra.get("time_ms", float("nan"))}).items(), key=_second
+    )
+    for kernel, milliseconds in times:
+        mark = "*" if kernel == extra.get("kernel") else " "
+        rate = f"{extra['time_ms'] * extra['gflops'] / milliseconds:12.4g} GFLOP/s" if extra.get("gflops") else ""
+        print(f"{mark} {kernel:<16}{milliseconds:10.4g} ms{rate}")
+    print(f"* the kernel of later runs, in tiles of {fastest.tile_m} x {fastest.tile_n} x {fastest.tile_k}")
     return 0
+
+
+def _second(pair: tuple[str, float]) -> float:
+    return pair[1]
 
 
 def profile(chosen: argparse.Namespace) -> int:
@@ -119,14 +129,14 @@ def _times(handle: DeviceHandle, runs: int) -> dict[str, float]:
             "sum, 4 Mi elements": lambda: ops.sum(a),
             "matmul 512 x 512 x 512": lambda: ops.matmul(m, n),
             "conv2d 16 x 32 x 28 x 28, 3 x 3": lambda: ops.conv2d(image, kernel, padding=1),
-            "training step, digits": _digits_step(),
+            "training step, digits": digits_step(),
         }
         return {name: timing(job, warmup=3, runs=runs).median for name, job in jobs.items()}
 
 
-def _digits_step() -> Callable[[], Any]:
-    """Returns one eager training step of a small convolutional network on 64 digits."""
-    x, y = example_digits(64)
+def digits_step(samples: int = 64) -> Callable[[], Any]:
+    """Returns one eager training step of a small convolutional network on some digits."""
+    x, y = example_digits(samples)
     xb, yb = Tensor.from_host(x), Tensor.from_host(y)
     layers = [nn.Conv2d(1, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()]
     model = nn.Sequential(*layers, nn.Linear(512, 10))
