@@ -200,6 +200,10 @@ def drawn_loop(rng: random.Random, of: random.Random | None = None) -> Loop:
         if rng.random() < 0.25:
             first, every = 0, 1
         deeds += [("deed", at, place, name, number) for at in range(first, steps if every else first + 1, every or 1)]
+    if rng.random() < 0.35:  # values are read in each step, so that it is computed in parts
+        for _ in range(rng.randrange(1, 3)):
+            name, place, number = rng.choice(READS), rng.choice(PLACES), rng.randrange(60)
+            deeds += [("deed", at, place, name, number) for at in range(steps)]
     return Loop((*parts, *deeds), loss, optimizer, option, dtype, rng.getrandbits(20), steps)
 
 
@@ -899,6 +903,7 @@ DEEDS: dict[str, Callable[[State, int], None]] = {
     "collect": lambda s, n: gc.collect() and None,
     "evaluate": lambda s, n: s.evaluate(),
 }
+READS = ("read x", "read loss", "read parameter", "read sum", "read flags", "text", "thread", "branch", "read kept")
 DRAWING = ("dropout", "noise", "dropout op", "normal", "draw", "seed")
 
 

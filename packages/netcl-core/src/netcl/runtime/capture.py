@@ -10,7 +10,7 @@ are frozen; state that changes per step is stored in tensors: learning rates, st
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,7 +34,7 @@ from netcl.runtime.arguments import Arguments, has_inner_tensors, leaves
 from netcl.runtime.dependencies import Dependencies
 from netcl.runtime.exchange import Exchange
 
-__all__ = ["CapturedStep", "Replay", "barrier", "capture", "is_capturing"]
+__all__ = ["CapturedStep", "Replay", "barrier", "capture", "is_capturing", "written_so_far"]
 
 
 def _signature(args: tuple[Any, ...]) -> tuple[Hashable, ...]:
@@ -233,6 +233,7 @@ class CapturedStep:
             _take_back(calls)
         used = bool(graded) or any(gradient.used for gradient in self._gradients)
         cleared = {at: shared[at].first_use in ("cleared", "set") for at in graded}
+        self.written_early = [calls.outside[number] for number in calls.early]
         self._storages = self._dependencies.storages()
         self._arguments = Arguments(inputs, versions, cleared, calls, self._recording.pool, used)
         self._checked = [gradient for gradient in self._gradients if gradient.read]
@@ -334,19 +335,18 @@ class CapturedStep:
         return replaced(self._fn(*values), Tensor.detach)
 
     def _replay(self, inputs: tuple[Any, ...]) -> Any:
-        replay = Replay(self, inputs)
+        replay = Replay(self)
+        replay.take_gradients()
         for static, value in zip(self._inputs, inputs):
             self._bind(static, value)
-        self._recording.replay()
+        replay.run(None)
         replay.end()
+        if self._arguments.written:
+            self._arguments.write_back(inputs)
         returned = replaced(self._result, replay.result)
         if self._made:
             self._arguments.set_gradients(inputs, replaced(self._made, replay.result))
         return returned
-
-    def _gradients_begun(self) -> list[tuple[_Gradient, Tensor]]:
-        """Copies gradients to where the launches read them; returns the ones that are written."""
-        return [(gradient, now) for gradient in self._copied if (now := gradient.begin()) is not None]
 
     def _bind(self, static: Any, value: Any) -> None:
         """Has the launches read ``value`` in the place of the captured argument ``static``."""
@@ -360,41 +360,17 @@ class CapturedStep:
         elif exchange is None or not exchange.read(static, value):
             assign(static, value)
 
-    def _fresh(self, results: Any) -> Mapping[int, Tensor]:
-        """Returns the tensors that the launches write in the place of captured results; computes views that they
-        read.
-        """
-        for view in self._views:
-            view.materialize()
-        return {} if self._exchange is None else self._exchange.fresh(tensors_in(results))
-
-    def _ended(
-        self, begun: tuple[int, int] | None, gradients: Sequence[tuple[_Gradient, Tensor]], inputs: Sequence[Any]
-    ) -> None:
-        """Notes that all launches have run: what they have written, drawn and made as gradients."""
-        self._draws.end(begun)
-        for storage, count in zip(self._written, self._counts):
-            if isinstance(storage, ViewStorage):
-                storage.invalidate()
-            else:
-                storage.version += count - 1
-                storage.written()
-        for gradient in self._replaced:
-            gradient.put()
-        for gradient, now in gradients:
-            version = now._storage.version
-            assign(now, gradient.before)
-            now._storage.version = version + gradient.count
-        if self._arguments.written:
-            self._arguments.write_back(inputs)
-
     # -- a replay in parts, which a caller begins and ends itself ------------------------------------------------------
 
     @property
     def parts(self) -> int:
         """The number of parts; 1 for a step that must be replayed as a whole."""
-        whole = self._copied or self._arguments.written or self._made or self._template is not None
-        return 1 if whole else len(self._recording.begins)
+        return 1 if self._copied else len(self._recording.begins)
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the step writes into its arguments, or makes gradients of them: only ``replay`` does that."""
+        return bool(self._arguments.written or self._made or self._template is not None)
 
     def begin(self) -> Replay:
         """Begins a replay in parts; raises CaptureError as ``replay`` does."""
@@ -418,6 +394,8 @@ class CapturedStep:
                 raise CaptureError(f"replay: argument {number} is {value!r}, captured was {known!r}; capture again")
         self._check_state()
         self._arguments.check(inputs)
+        for gradient in self._checked:
+            gradient.check()
 
     def _check_state(self) -> None:
         if self._state() != self._key:
@@ -430,8 +408,6 @@ class CapturedStep:
                 "replay: a tensor has been put on other memory, as by p.data = x; capture again, or write "
                 "p.data.copy_(x)"
             )
-        for gradient in self._checked:
-            gradient.check()
 
     def __len__(self) -> int:
         """Returns the number of launches of a replay."""
@@ -439,26 +415,33 @@ class CapturedStep:
 
 
 class Replay:
-    """A replay in parts: ``bind`` arguments before the part that reads them, ``run`` the parts in order, ``end``."""
+    """One replay of a step: ``bind`` arguments before the part that reads them, ``run`` the parts in order, ``end``."""
 
-    def __init__(self, step: CapturedStep, values: Sequence[Any] | None = None) -> None:
+    def __init__(self, step: CapturedStep) -> None:
         self._step = step
-        self._values = list(step._inputs if values is None else values)
-        self._gradients = step._gradients_begun()
-        self._fresh = step._fresh([step._result, step._made])
+        self._added: list[tuple[_Gradient, Tensor]] = []
+        for view in step._views:
+            view.materialize()
+        exchange, results = step._exchange, tensors_in([step._result, step._made])
+        self._fresh: Mapping[int, Tensor] = {} if exchange is None else exchange.fresh(results)
         self._begun = step._draws.begin()
 
-    def bind(self, at: int, value: Tensor) -> None:
-        """Gives the argument at ``at``; raises CaptureError as ``replay`` does."""
+    def take_gradients(self) -> None:
+        """Begins from the gradients that are there now, before the first part that uses one; raises CaptureError as
+        ``CapturedStep.replay`` does.
+        """
         step = self._step
-        step._arguments.check_one(at, value)
-        self._values[at] = value
-        step._bind(step._inputs[at], value)
+        for gradient in step._checked:
+            gradient.check()
+        self._added = [(gradient, now) for gradient in step._copied if (now := gradient.begin()) is not None]
 
-    def run(self, part: int) -> None:
-        """Runs the launches of a part; raises CaptureError as ``replay`` does."""
-        if self._step.parts == 1:
-            self._step._arguments.check(self._values)
+    def bind(self, at: int, value: Tensor) -> None:
+        """Gives the argument at ``at``; raises CaptureError as ``CapturedStep.replay`` does."""
+        self._step._arguments.check_one(at, value)
+        self._step._bind(self._step._inputs[at], value)
+
+    def run(self, part: int | None) -> None:
+        """Runs the launches of a part, or all."""
         self._step._recording.replay(part)
 
     def result(self, tensor: Tensor) -> Tensor:
@@ -470,8 +453,21 @@ class Replay:
         return list(tensors_in(self._step._result))
 
     def end(self) -> None:
-        """Notes that all parts have run."""
-        self._step._ended(self._begun, self._gradients, self._values)
+        """Notes that all launches have run: what they have written, drawn and made as gradients."""
+        step = self._step
+        step._draws.end(self._begun)
+        for storage, count in zip(step._written, step._counts):
+            if isinstance(storage, ViewStorage):
+                storage.invalidate()
+            else:
+                storage.version += count - 1
+                storage.written()
+        for gradient in step._replaced:
+            gradient.put()
+        for gradient, now in self._added:
+            version = now._storage.version
+            assign(now, gradient.before)
+            now._storage.version = version + gradient.count
 
 
 def barrier(engine: Any) -> None:
@@ -479,6 +475,14 @@ def barrier(engine: Any) -> None:
     for entry in engine.interceptors:
         if isinstance(entry, CallLog) and entry.thread == threading.get_ident():
             entry.barrier()
+
+
+def written_so_far(engine: Any) -> dict[int, Tensor]:
+    """Returns by number the tensors from outside that the step has written which this thread captures on ``engine``."""
+    for entry in engine.interceptors:
+        if isinstance(entry, CallLog) and entry.thread == threading.get_ident():
+            return {number: entry.outside[number] for number in entry.written()}
+    return {}
 
 
 def is_capturing(tensors: Iterable[Tensor]) -> bool:

@@ -124,6 +124,7 @@ class CallLog(Interceptor):
         self.list: list[LoggedCall] = []
         self.parts: list[int] = []  # the numbers of the calls that begin the second and further parts
         self.complete: bool = True
+        self.early: list[int] = []  # the tensors from outside that parts before the last one write
 
     def number(self, tensor: Any, fresh: bool = False) -> int:
         """Returns the number of the storage of a tensor; tensors from outside of the recording, not ``fresh``, are
@@ -197,6 +198,7 @@ class CallLog(Interceptor):
     def barrier(self) -> None:
         """Begins another part: passes over the log move no call from one part to another."""
         self.parts.append(len(self.list))
+        self.early = self.written()
         self._recording.part()
 
     def finish(self) -> dict[int, Any]:

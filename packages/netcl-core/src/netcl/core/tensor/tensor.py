@@ -151,6 +151,7 @@ class Tensor(Creation["Tensor"]):
 
     def _is_view(self) -> bool:
         """True if this tensor is a view of another one."""
+        settle("a base was read", reads=True)  # predicted calls know none
         storage = self._ready_storage()  # first, as a deferred tensor has its base with it
         return hasattr(self._base, "group") or isinstance(storage, ViewStorage)
 

@@ -199,7 +199,7 @@ class PeriodLog:
             if root in roots:
                 raise Unpredictable("tensors that share memory outlive the step")
             roots.add(root)
-            if made.geometry is not None:
+            if made.geometry is not None or tensor._is_view():
                 raise Unpredictable("a view outlives the step")
             registered = gradients.registered()
             if tensor._requires_grad and not (registered is not None and registered.saves_nothing(tensor)):

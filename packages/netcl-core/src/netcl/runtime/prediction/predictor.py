@@ -18,7 +18,7 @@ from netcl.core import config
 from netcl.core.backend.interceptors import tensors_in
 from netcl.core.backend.recording import open_here
 from netcl.core.dtypes import DType
-from netcl.core.errors import CaptureError, KernelBuildError
+from netcl.core.errors import CaptureError, NetclError, OutOfMemoryError
 from netcl.core.grad_mode import state as grad_state
 from netcl.core.ops_table import modes
 from netcl.core.ops_table.dispatch import assign
@@ -41,7 +41,7 @@ from netcl.runtime.prediction.call_log import (
     is_special,
 )
 from netcl.runtime.prediction.calls import Call, Outside, Slot, Unpredictable, filled, run_call
-from netcl.runtime.prediction.stretch import Stretch, alike, run_again
+from netcl.runtime.prediction.stretch import Stretch, alike, as_view, run_again
 
 __all__ = ["Report", "boundary", "hint", "postponing", "report"]
 
@@ -51,6 +51,8 @@ _FAILURES = 3  # periods in a row that were other ones than predicted, before a 
 _READS = 6  # reads of values in a period, each the end of a part
 _WAIT = 16  # periods that a place waits after that, doubled each time
 _MISS: Any = object()
+# Errors of a capture. The calls that it repeats have raised none, so the program must not see them.
+_FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, NetclError, RuntimeError, TypeError, ValueError)
 
 
 class Report:
@@ -134,6 +136,7 @@ class Pending:
         self._marked: list[Storage] = []
         self._replay: Replay | None = None
         self._part = 0  # the next part to replay
+        self._begins = False  # from gradients that are there, which calls so far have used
         self._made = 0  # slots
         self._bound: set[int] = set()
         self._before: list[tuple[Any, Any, int]] = []
@@ -206,6 +209,8 @@ class Pending:
             self._made += 1
         if call.written:
             self._mark(call.written)
+        for storage in self.stretch.written_by.get(position, ()):
+            self._mark_storage(storage)
         if call.draws:
             predict_draws(self)
         if not self.guarded and getattr(target, "changes_gradients", False):
@@ -299,6 +304,7 @@ class Pending:
         if storage.deferred is None:
             storage.deferred = self, -1
             self._marked.append(storage)
+            storage.invalidate_views()  # which read the storage again
 
     def _guard(self) -> None:
         """Has a use of the gradient of a parameter compute the stretch first."""
@@ -308,6 +314,10 @@ class Pending:
             if type(held) is not gradients.Shared:
                 held = parameter._grad = gradients.Shared(held)
             held.before_use = self._before_gradient
+        for gradient in self.stretch.captured._copied:
+            added = gradient.parameter._grad._grad
+            if added is not None:
+                self._mark_storage(added._storage)
 
     def _before_gradient(self) -> None:
         self.settle("a gradient was used")
@@ -369,10 +379,15 @@ class Pending:
                 if value is not None and number not in self._bound:
                     replay.bind(at, value)
                     self._bound.add(number)
+            if not self._begins and (guarded or position == len(self.stretch.calls)):
+                self.stretch.take_gradients(replay)
+                self._begins = True
             self._run(replay, ends.index(position) + 1)
         except CaptureError:
             return False
         except BaseException as error:
+            if isinstance(error, OutOfMemoryError) and not self._part:
+                return False  # the calls one by one may need less, or say where memory ends
             self.over = True
             self._fail(error)
             raise
@@ -391,7 +406,7 @@ class Pending:
         """Begins the replay; notes what has to be restored if it is not ended."""
         self._offset = default_generator.offset
         self._replay = self.stretch.begin()
-        for tensor in map(self.outside.__getitem__, self.stretch.written_early):
+        for tensor in self.stretch.captured.written_early:
             before = tensor.engine.empty(tensor.shape, tensor.dtype)
             assign(before, tensor)
             self._before.append((tensor, before, tensor._storage.version))
@@ -402,8 +417,14 @@ class Pending:
             replay.run(part)
         self._part = until
         for kept, captured in zip(self.stretch.results, replay.results()):
-            if kept.slot < self._made and self.slots[kept.slot]._storage.deferred is not None:
-                self.slots[kept.slot]._storage.fill(replay.result(captured)._storage)
+            if kept.slot >= self._made or self.slots[kept.slot]._storage.deferred is None:
+                continue
+            tensor, value, geometry = self.slots[kept.slot], replay.result(captured), self.geometry(kept.slot)
+            placeholder = tensor._storage
+            if geometry is not None and tensor.size:
+                value = as_view(value, geometry)
+                tensor._storage = value._storage
+            placeholder.fill(value._storage)
 
     def _fail(self, error: BaseException) -> None:
         """Has each use of a tensor that was not computed raise ``error``."""
@@ -606,7 +627,7 @@ class ThreadPredictor:
         if place.stretch is not None and place.missed is not None:
             try:
                 place.divide()
-            except (CaptureError, KernelBuildError) as error:
+            except _FAULTS as error:
                 self._refuse(str(error))
                 return
         if place.stretch is not None:
@@ -655,9 +676,11 @@ class ThreadPredictor:
             try:
                 results = log.close()
                 if before is not None and alike(before, log):
+                    if place.stretch is None and log.engine.name == "cl":
+                        log.engine.pool.clear()  # the capture has memory of its own
                     place.stretch = Stretch(before, log, results)
                     place.before = None
-            except (CaptureError, KernelBuildError) as error:
+            except _FAULTS as error:
                 self._place = place
                 self._refuse(str(error))
 

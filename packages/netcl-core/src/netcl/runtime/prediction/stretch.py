@@ -9,12 +9,13 @@ from typing import Any
 
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.grad_mode import state
-from netcl.core.ops_table import modes
-from netcl.core.ops_table.dispatch import assign
+from netcl.core.ops_table import dispatch, modes
+from netcl.core.ops_table.table import OpRow
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.gradients import Shared
-from netcl.core.tensor.views import ViewStorage, root_of
-from netcl.runtime.capture import CapturedStep, Replay, barrier
+from netcl.core.tensor.in_place import copy
+from netcl.core.tensor.views import Geometry, ViewStorage, root_of
+from netcl.runtime.capture import CapturedStep, Replay, barrier, written_so_far
 from netcl.runtime.prediction.call_log import PeriodLog, Result
 from netcl.runtime.prediction.calls import (
     Call,
@@ -84,19 +85,21 @@ class Stretch:
         self._objects = [value for call in self.calls for value in (*call.args, *call.kwargs.values())]
         self._constants = [tensor for tensor in self.outside if tensor is not None]
         self.roots = {id(root): root for root in map(root_of, self._constants)}
+        self.written_by: dict[int, list[Any]] = {}  # by position: storages that the event there writes
+        self._noted: set[int] = set()
         try:
             self.captured = CapturedStep(self._step, tuple(samples))
         except (CaptureError, KernelBuildError):
             raise
         except Exception as error:  # of calls on tensors in the place of the program's
             raise Unpredictable(f"its calls cannot be recorded: {error}") from error
+        if self.captured.is_whole:
+            raise Unpredictable("an input is written in place")
         if self.captured.parts != len(self.barriers) + 1:
             raise Unpredictable("a value is read in a step that adds to gradients")
-        last = self.barriers[-1] if self.barriers else 0
-        # Tensors from outside that parts before the last one write, and inputs by the part that reads them first.
-        self.written_early = sorted({number for call in self.calls[:last] for number in call.written})
         self.draws = any(call.draws for call in self.calls)
         self.guarded = [gradient.parameter for gradient in self.captured._gradients if gradient.used]
+        self._left: set[Any] = set()  # gradients that were moved
         self._kept_gradients = [gradient for gradient in self.captured._gradients if gradient.replaced]
 
     def _find_last_uses(self) -> None:
@@ -139,11 +142,21 @@ class Stretch:
                         stack.enter_context(modes.restored(self.blocks[block]))
                     state.enabled = call.enabled
                     run_again(call, slots, outside)
+                    if not isinstance(call.target, OpRow) and at < len(self.calls) - 1:
+                        self._note_written(at)
                     for slot in call.last_uses:
                         slots[slot] = None
             finally:
                 state.enabled = enabled
         return [read.get(result.slot, slots[result.slot]) for result in self.results]
+
+    def _note_written(self, at: int) -> None:
+        """Notes the memory that an event is the first call to write, which it may have from another place than its
+        arguments.
+        """
+        written = written_so_far(self.engine)
+        self.written_by[at] = [root_of(written[number]) for number in written.keys() - self._noted]
+        self._noted |= written.keys()
 
     def _settle_views(self, slots: Sequence[Any], read: dict[int, Any]) -> None:
         """Copies the results so far that are views into ``read``: the copy belongs to the part before the barrier."""
@@ -153,21 +166,39 @@ class Stretch:
                 if result.outlives:
                     raise Unpredictable("a view is read in the step and outlives it")
                 copied = read[result.slot] = tensor.engine.empty(tensor.shape, tensor.dtype)
-                assign(copied, tensor)
+                dispatch.assign(copied, tensor)
 
     def divided(self, position: int, held: Sequence[int]) -> Stretch:
         """Returns the same stretch with one part more, which ends at ``position``. The slots ``held``, which may be
         read there, are results too.
         """
         known = {result.slot for result in self.results}
+        known.update(slot for slot, geometry in self.geometries.items() if geometry.overlaps)  # cannot be written
         more = [Result(slot, None, outlives=False) for slot in held if slot not in known]
         return Stretch(*self.logs, [*self.results, *more], {*self.barriers, position})
 
     def begin(self) -> Replay:
         """Begins to compute a period; raises CaptureError if it would be another one, before anything is computed."""
+        return self.captured.begin()
+
+    def take_gradients(self, replay: Replay) -> None:
+        """Begins from the gradients that are there now; leaves those that a replay writes to the program."""
         for gradient in self._kept_gradients:
             _leave(gradient)
-        return self.captured.begin()
+        for gradient in self.captured._copied:
+            if gradient.before is not gradient.parameter.grad:
+                self._leave_first(gradient)
+        replay.take_gradients()
+
+    def _leave_first(self, gradient: Any) -> None:
+        """Leaves the gradient that the step was captured with to the program; replays have its memory to themselves."""
+        if gradient in self._left:
+            return
+        self._left.add(gradient)
+        storage = gradient.before._storage
+        gradient.before = _moved(gradient.before)
+        written = self.captured._written
+        written[:] = [gradient.before._storage if each is storage else each for each in written]
 
 
 def _leave(gradient: Any) -> None:
@@ -180,12 +211,27 @@ def _leave(gradient: Any) -> None:
     storage = tensor._storage
     if getrefcount(tensor) <= own and getrefcount(storage) <= 3:
         return
+    gradient.after = _moved(tensor)
+
+
+def _moved(tensor: Any) -> Any:
+    """Moves ``tensor`` to other memory, and returns a new tensor on that which it had."""
+    storage = tensor._storage
     fresh = tensor.engine.empty(tensor.shape, tensor.dtype)
-    assign(fresh, tensor)
-    gradient.after = Tensor._wrap(
-        tensor.engine, tensor.shape, tensor.dtype, storage.buffer, storage.array, storage.allocation
-    )
+    dispatch.assign(fresh, tensor)
+    left = Tensor._wrap(tensor.engine, tensor.shape, tensor.dtype, storage.buffer, storage.array, storage.allocation)
     storage.fill(fresh._storage)
+    return left
+
+
+def as_view(value: Any, geometry: Geometry) -> Any:
+    """Returns a view of the ``geometry`` with the values of ``value``; the tensor below it has nothing else."""
+    steps = zip(geometry.shape, geometry.strides)
+    last = geometry.offset + sum(max((size - 1) * step, 0) for size, step in steps)
+    root = value.engine.empty((last + 1,), value.dtype)
+    view = dispatch.call("as_strided", root, tuple(geometry.shape), tuple(geometry.strides), geometry.offset)
+    copy(view, value)
+    return view
 
 
 def _held_gradient(parameter: Any) -> Any:
