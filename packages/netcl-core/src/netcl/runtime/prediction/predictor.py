@@ -692,7 +692,7 @@ class ThreadPredictor:
     def _stop(self) -> None:
         self._pending = self._log = None
         record, hooks = hooks_of_thread.state
-        hooks_of_thread.state = record, tuple([entry for entry in hooks if entry[1] is not self])
+        hooks_of_thread.state = record, tuple([entry for entry in hooks if entry[0] != PREDICTOR])
 
     def _refuse(self, cause: str) -> None:
         self._report.causes[f"not predictable: {cause}"] += 1

@@ -19,12 +19,12 @@ def describe(loss: Any, dataset: Any, fitted: FittedTable | None) -> dict[str, A
     an input.
     """
     if fitted is not None:
-        about = fitted.about
-        return about if fitted.encoding.classes is None else {**about, "classes": fitted.encoding.classes}
+        classes = fitted.encoding.classes
+        return fitted.about if classes is None else {**fitted.about, "classes": classes}
     # None is the cross entropy of the Trainer.
-    classes = loss is None or getattr(loss, "__name__", "") in ("cross_entropy", "nll_loss", "token_cross_entropy")
+    of_classes = loss is None or getattr(loss, "__name__", "") in ("cross_entropy", "nll_loss", "token_cross_entropy")
     about: dict[str, Any] = {
-        "task": "classification" if classes else "multilabel" if are_labels(loss) else "regression"
+        "task": "classification" if of_classes else "multilabel" if are_labels(loss) else "regression"
     }
     names = class_names(dataset)
     if names is not None:
@@ -34,8 +34,8 @@ def describe(loss: Any, dataset: Any, fitted: FittedTable | None) -> dict[str, A
     while getattr(whole, "dataset", None) is not None:
         whole = whole.dataset
     if type(whole) is data.CSVDataset and len(whole.arrays) == 2:
-        outputs = int(whole.arrays[1].max()) + 1 if classes and whole.arrays[1].dtype.kind in "iu" else None
-        if names is not None or outputs is not None or not classes:
+        outputs = int(whole.arrays[1].max()) + 1 if of_classes and whole.arrays[1].dtype.kind in "iu" else None
+        if names is not None or outputs is not None or not of_classes:
             about["table"] = encoding_of_numbers(whole, mean, std, outputs).to_dict()
         return about
     about["mean"], about["std"] = mean, std
