@@ -77,7 +77,7 @@ class Report:
 
 
 class Place:
-    """The periods that follow the steps of an optimizer, the ``owner``: their logs, and the stretch that predicts them."""
+    """The periods that follow the steps of the optimizer ``owner``: their logs, and the stretch that predicts them."""
 
     def __init__(self, owner: Callable[[], Any]) -> None:
         self.owner = owner
