@@ -413,6 +413,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "event": "(function)",
         "hint": "()",
         "postponing": "()",
+        "settle": "(cause, reads=False)",
     },
     "netcl.runtime.staging": {
         "Pending": "",

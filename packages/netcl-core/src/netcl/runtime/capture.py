@@ -110,7 +110,7 @@ class _Gradient:
         self.used, self.read = use is not None, use == "read"
         self.replaced = self.used and not (self.read and self.after is before)
         if isinstance(self.after, Tensor):
-            self.count = self.after.version - (self._version if self.after is before else 0)
+            self.count = self.after.version - (self._version or 0 if self.after is before else 0)
         if not self.read or not isinstance(before, Tensor):
             return
         number = calls.number(before)

@@ -154,7 +154,8 @@ def random_crop(padding: int = 4, crop_size: int | tuple[int, int] | None = None
 
 
 def _random_crop(x: Array, rng: RandomSource, pad: int, height: int | None, width: int | None) -> Array:
-    height, width = x.shape[2] if height is None else height, x.shape[3] if width is None else width
+    height = int(x.shape[2]) if height is None else height
+    width = int(x.shape[3]) if width is None else width
     free = (x.shape[2] + 2 * pad - height, x.shape[3] + 2 * pad - width)
     if min(free) < 0:
         raise ValueError(

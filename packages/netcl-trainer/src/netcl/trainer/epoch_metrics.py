@@ -148,7 +148,8 @@ class Deviations:
         truth = targets.reshape(len(targets), -1).astype(np.float64)
         if self.origin is None or self.sums is None:
             self.origin, self.sums = truth[0].copy(), np.zeros((4, truth.shape[1]))
-        shifted, apart = truth - self.origin, truth - outputs.reshape(truth.shape).astype(np.float64)
+        origin: Array = self.origin
+        shifted, apart = truth - origin, truth - outputs.reshape(truth.shape).astype(np.float64)
         self.sums = self.sums + np.stack(
             [np.full(truth.shape[1], len(truth)), shifted.sum(0), (shifted**2).sum(0), (apart**2).sum(0)]
         )

@@ -68,7 +68,7 @@ def _shown_figure() -> Any:
     """Returns a class of matplotlib's figures that a notebook shows, also without ``%matplotlib inline``."""
     from matplotlib.figure import Figure
 
-    class ShownFigure(Figure):
+    class ShownFigure(Figure):  # type: ignore[misc, unused-ignore]
         def _repr_png_(self) -> bytes:
             file = io.BytesIO()
             self.savefig(file, format="png", dpi=100)

@@ -73,7 +73,6 @@ class HooksOfThread(threading.local):
     """
 
     state: tuple[bool | None, tuple[tuple[int, Hook], ...]] = (False, ())
-    draws: Any = None  # what was predicted with random numbers that are not drawn yet; ``draws.settle(cause)`` does
 
     @property
     def hooks(self) -> tuple[tuple[int, Hook], ...]:
@@ -102,8 +101,8 @@ def pop_hook(hook: Hook) -> None:
 
 
 def event(function: F) -> F:
-    """Decorates a function outside of the op table that changes tensors or gradients: predictors see a call of it as they
-    see ops.
+    """Decorates a function outside of the op table that changes tensors or gradients: predictors see a call of it as
+    they see ops.
     """
 
     @wraps(function)

@@ -20,7 +20,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from netcl.core import config
-from netcl.core.ops_table.hook_stack import hooks_of_thread
 
 __all__ = [
     "HOST_NUMBERS",
@@ -84,8 +83,8 @@ def _host_numbers(name: str) -> Callable[[int], HostNumbers]:
 
 def _settle() -> None:
     """Has predicted calls of this thread draw their numbers first."""
-    if hooks_of_thread.draws is not None:
-        hooks_of_thread.draws.settle("a generator was used")
+    if _thread.predicted is not None:
+        _thread.predicted.settle("a generator was used")
 
 
 class Generator:
@@ -218,9 +217,22 @@ default_generator._seed = None
 class _Thread(threading.local):
     generator: Generator | None = None
     stand_in: Generator | None = None
+    predicted: Any = None
 
 
 _thread = _Thread()
+
+
+def predict_draws(predicted: Any) -> None:
+    """Has the calling thread call ``predicted.settle(cause)`` before a generator is used, as calls that draw were
+    predicted and are not computed yet. None for no such calls.
+    """
+    _thread.predicted = predicted
+
+
+def predicted_draws() -> Any:
+    """Returns what ``predict_draws`` was called with last."""
+    return _thread.predicted
 
 
 def generator_of_thread() -> Generator:

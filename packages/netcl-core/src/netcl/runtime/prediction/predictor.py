@@ -18,7 +18,7 @@ from netcl.core import config
 from netcl.core.backend.interceptors import tensors_in
 from netcl.core.backend.recording import open_here
 from netcl.core.dtypes import DType
-from netcl.core.errors import CaptureError, KernelBuildError
+from netcl.core.errors import CaptureError, NetclError, OutOfMemoryError
 from netcl.core.grad_mode import state as grad_state
 from netcl.core.ops_table import modes
 from netcl.core.ops_table.dispatch import assign
@@ -27,7 +27,7 @@ from netcl.core.ops_table.table import OpRow
 from netcl.core.tensor import Tensor, gradients
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.deferred import set_error
-from netcl.core.tensor.generator import default_generator
+from netcl.core.tensor.generator import default_generator, predict_draws, predicted_draws
 from netcl.core.tensor.storage import Storage, lock
 from netcl.core.tensor.views import root_of
 from netcl.runtime.capture import Replay
@@ -51,6 +51,8 @@ _FAILURES = 3  # periods in a row that were other ones than predicted, before a 
 _READS = 6  # reads of values in a period, each the end of a part
 _WAIT = 16  # periods that a place waits after that, doubled each time
 _MISS: Any = object()
+# Errors of a capture. The calls that it repeats have raised none, so the program must not see them.
+_FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, NetclError, RuntimeError, TypeError, ValueError)
 
 
 class Report:
@@ -77,7 +79,7 @@ class Report:
 
 
 class Place:
-    """The periods that follow the steps of the optimizer ``owner``: their logs, and the stretch that predicts them."""
+    """The periods that follow the steps of one optimizer, the ``owner``: logs, and the stretch that predicts them."""
 
     def __init__(self, owner: Callable[[], Any]) -> None:
         self.owner = owner
@@ -123,7 +125,7 @@ class Pending:
         self.stretch = stretch
         self.position = 0
         self.slots: list[Any] = [None] * stretch.slots
-        self.outside = list(stretch.outside)
+        self.outside: list[Any] = list(stretch.outside)
         self.hooks: list[tuple[tuple[int, Any], ...]] = []  # of each autocast block
         self.over = False
         self.ends = False  # the last predicted call has the step that ends the period in it
@@ -210,7 +212,7 @@ class Pending:
         for storage in self.stretch.written_by.get(position, ()):
             self._mark_storage(storage)
         if call.draws:
-            hooks_of_thread.draws = self
+            predict_draws(self)
         if not self.guarded and getattr(target, "changes_gradients", False):
             self._guard()
         self.position = position + 1
@@ -268,7 +270,7 @@ class Pending:
         deferred = value._storage.deferred
         if value._requires_grad is not requires_grad or (deferred is not None and deferred[0] is self):
             return False
-        if (requires_grad and (value.grad_fn is None or not ends_here(value))) or is_of_the_program(value):
+        if (requires_grad and (value._grad_fn is None or not ends_here(value))) or is_of_the_program(value):
             return False
         self.outside[number] = value
         return True
@@ -321,8 +323,8 @@ class Pending:
         self.settle("a gradient was used")
 
     def _unmark(self) -> None:
-        if hooks_of_thread.draws is self:
-            hooks_of_thread.draws = None
+        if predicted_draws() is self:
+            predict_draws(None)
         for storage in self._marked:
             storage.deferred = None
         self._marked.clear()
@@ -384,6 +386,8 @@ class Pending:
         except CaptureError:
             return False
         except BaseException as error:
+            if isinstance(error, OutOfMemoryError) and not self._part:
+                return False  # the calls one by one may need less, or say where memory ends
             self.over = True
             self._fail(error)
             raise
@@ -395,7 +399,7 @@ class Pending:
                 if guarded:
                     self._guard()
                 if self.stretch.draws:
-                    hooks_of_thread.draws = self
+                    predict_draws(self)
         return True
 
     def _begun(self) -> Replay:
@@ -623,7 +627,7 @@ class ThreadPredictor:
         if place.stretch is not None and place.missed is not None:
             try:
                 place.divide()
-            except (CaptureError, KernelBuildError) as error:
+            except _FAULTS as error:
                 self._refuse(str(error))
                 return
         if place.stretch is not None:
@@ -653,7 +657,8 @@ class ThreadPredictor:
         """Has new places predicted early; returns True while calls are logged or predicted."""
         self._hinted = True
         hooks = hooks_of_thread.state[1]
-        return bool(hooks) and hooks[0][1] is self  # type: ignore[comparison-overlap]
+        first: Any = hooks[0][1] if hooks else None
+        return first is self
 
     def _end(self) -> None:
         pending, log, place = self._pending, self._log, self._place
@@ -671,15 +676,18 @@ class ThreadPredictor:
             try:
                 results = log.close()
                 if before is not None and alike(before, log):
+                    if place.stretch is None and log.engine.name == "cl":
+                        log.engine.pool.clear()  # the capture has memory of its own
                     place.stretch = Stretch(before, log, results)
                     place.before = None
-            except (CaptureError, KernelBuildError) as error:
+            except _FAULTS as error:
                 self._place = place
                 self._refuse(str(error))
 
     def _start(self) -> None:
         record, hooks = hooks_of_thread.state
-        hooks_of_thread.state = record, ((PREDICTOR, self), *hooks)  # type: ignore[assignment]
+        entry: Any = (PREDICTOR, self)
+        hooks_of_thread.state = record, (entry, *hooks)
 
     def _stop(self) -> None:
         self._pending = self._log = None

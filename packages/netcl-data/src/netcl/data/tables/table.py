@@ -190,7 +190,7 @@ class Table:
         Raises TableError for a target without values, with missing ones or that does not fit the task, and ValueError
         for an unknown option.
         """
-        return fit(self, missing, categories, standardize, unseen, task)
+        return fit(self, missing, categories, standardize, unseen, task)  # pyright: ignore[reportArgumentType]
 
     def __repr__(self) -> str:
         rows = self._described()

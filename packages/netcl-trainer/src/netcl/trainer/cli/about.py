@@ -23,7 +23,9 @@ def describe(loss: Any, dataset: Any, fitted: FittedTable | None) -> dict[str, A
         return about if fitted.encoding.classes is None else {**about, "classes": fitted.encoding.classes}
     # None is the cross entropy of the Trainer.
     classes = loss is None or getattr(loss, "__name__", "") in ("cross_entropy", "nll_loss", "token_cross_entropy")
-    about = {"task": "classification" if classes else "multilabel" if are_labels(loss) else "regression"}
+    about: dict[str, Any] = {
+        "task": "classification" if classes else "multilabel" if are_labels(loss) else "regression"
+    }
     names = class_names(dataset)
     if names is not None:
         about["classes"] = names

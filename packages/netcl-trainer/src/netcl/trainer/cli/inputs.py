@@ -109,7 +109,7 @@ def _image_piece(files: Sequence[tuple[Path, str | None]], about: dict[str, Any]
     arrays: list[npt.NDArray[Any]] = []
     classes: list[int] = []
     broken: list[str] = []
-    known = {name: place for place, name in enumerate(about.get("classes") or ())}
+    known: dict[str, int] = {name: place for place, name in enumerate(about.get("classes") or ())}
     channels, size = _wanted(about)
     for path, folder in files:
         try:

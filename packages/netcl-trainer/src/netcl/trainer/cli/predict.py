@@ -72,7 +72,7 @@ def _outputs(trainer: Trainer, piece: Piece, size: int) -> npt.NDArray[Any]:
     count = len(piece.inputs[0])
     # The last array of a batch is a target, which `predict` ignores.
     fields = piece.inputs if len(piece.inputs) == 1 else (*piece.inputs, np.zeros(count, np.int64))
-    batches = [tuple(field[at : at + size] for field in fields) for at in range(0, count, size)]
+    batches: list[Any] = [tuple(field[at : at + size] for field in fields) for at in range(0, count, size)]
     return trainer.predict([batch if len(batch) > 1 else batch[0] for batch in batches])
 
 

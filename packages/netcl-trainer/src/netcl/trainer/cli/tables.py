@@ -134,7 +134,7 @@ def fitted_table(config: Config, seed: int) -> FittedTable | None:
         if validation_path is not None:
             val = data.Table(_place(folder, validation_path), target, **options)
         encoding = train.fit(**fitting)
-        encoded = [None if part is None else encoding.dataset(part) for part in (train, val)]
+        encoded = [None if part is None else encoding.dataset(part) for part in (train, val)]  # pyright: ignore[reportArgumentType]
     except data.TableError:
         raise
     except (ValueError, TypeError, AttributeError, LookupError) as error:
