@@ -484,3 +484,14 @@ def test_a_view_from_before_of_what_a_predicted_call_writes() -> None:
         net.optimizer.step()
 
     assert same(loop)
+
+
+def test_a_parameter_is_put_on_other_memory_in_each_logged_step() -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        net.out(net.tensor(4, 8)).square().mean().backward()
+        if number in (2, 3):
+            net.second.data = net.second.data * 0.9
+        net.optimizer.step()
+
+    assert same(loop)

@@ -94,6 +94,7 @@ class PeriodLog:
         self.engine = engine
         self._block: Any = self
         self._outside: dict[int, int] = {}
+        self._memory: list[tuple[Any, Any]] = []  # storage and shape of the tensors from outside before the first call
         self._slots: dict[int, tuple[weakref.ref[Any], Made]] = {}
         self._made: list[tuple[weakref.ref[Any], Any, Any]] = []  # by slot: the tensor, its storage, its mark or node
         self._storages: dict[int, weakref.ref[Any]] = {}
@@ -159,6 +160,7 @@ class PeriodLog:
                 raise Unpredictable("a tensor is on an array of the program, as of from_numpy; write nc.tensor(array)")
             number = self._outside[id(tensor)] = len(self.outside)
             self.outside.append(tensor)
+            self._memory.append((tensor._storage, tensor.shape))
         return Outside(number)
 
     def _result(self, tensor: Any, made: list[Made]) -> Slot | Outside:
@@ -190,6 +192,8 @@ class PeriodLog:
         grads = {id(tensor.grad) for tensor in self.outside if tensor._requires_grad and tensor.grad is not None}
         if any(id(tensor) in grads for tensor in self.outside):
             raise Unpredictable("a gradient is used by itself")
+        if any((t._storage is not s or t.shape != shape) for t, (s, shape) in zip(self.outside, self._memory)):
+            raise Unpredictable("a tensor from outside is put on other memory")
         results, roots = [], {id(root_of(tensor)) for tensor in self.outside}
         for slot, (ref, made, _) in enumerate(self._made):
             tensor = ref()

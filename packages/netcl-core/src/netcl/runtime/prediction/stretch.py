@@ -182,7 +182,7 @@ class Stretch:
         return self.captured.begin()
 
     def take_gradients(self, replay: Replay) -> None:
-        """Begins from the gradients that are there now; leaves those that a replay writes to the program."""
+        """Begins from the gradients that are there now; leaves a gradient to the program before a replay writes it."""
         for gradient in self._kept_gradients:
             _leave(gradient)
         for gradient in self.captured._copied:
