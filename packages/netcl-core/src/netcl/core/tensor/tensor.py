@@ -685,6 +685,7 @@ def _refuses_prediction(
 
 
 _backward: Any = Tensor.backward.__wrapped__  # type: ignore[attr-defined]
+Tensor.detach.__wrapped__.aliases = True  # type: ignore[attr-defined]
 _backward.refuses, _backward.changes_gradients = _refuses_prediction, True
 for _name in ABSENT:
     setattr(Tensor, _name, AbsentMember(_name))

@@ -72,12 +72,16 @@ def is_of_the_program(tensor: Any) -> bool:
 class Result:
     """A tensor of a period that is computed for the program: its slot.
 
-    If it ``outlives`` the period, ``node`` is its node in the graph, which has been freed, and ``version`` the number
-    of writes in place into it; else it is read there.
+    If it ``outlives`` the period, ``node`` is its node in the graph, which has been freed, ``version`` the number of
+    writes in place into it, and ``base`` its place among the views of a tensor that is gone; else it is read there. An
+    alias is on the storage of the result of slot ``same``.
     """
 
-    def __init__(self, slot: int, node: Any, version: int = 0, outlives: bool = True) -> None:
+    def __init__(
+        self, slot: int, node: Any, version: int = 0, outlives: bool = True, base: Any = None, same: int | None = None
+    ) -> None:
         self.slot, self.node, self.version, self.outlives = slot, node, version, outlives
+        self.base, self.same = base, same
 
 
 class PeriodLog:
@@ -130,6 +134,11 @@ class PeriodLog:
             raise Broken("a view from outside is written", result)
         self.calls.append(call)
         return result
+
+    def makes(self, tensor: Any) -> bool:
+        """Returns True if ``tensor`` is on the storage of a result of the period."""
+        made = self._storages.get(id(root_of(tensor)))
+        return made is not None and made() is root_of(tensor)
 
     def concerns(self, tensor: Any) -> bool:
         """Returns True if ``tensor`` shares memory with a tensor of the period so far."""
@@ -186,31 +195,50 @@ class PeriodLog:
     def close(self) -> list[Result]:
         """Returns the tensors of the period that the program still refers to.
 
-        Raises Unpredictable if two of them share memory, if one is a view, or if one has a graph that a backward pass
-        can use.
+        Raises Unpredictable if two of them show different elements of the same memory, if one is a view with strides,
+        or if one has a graph that a backward pass can use.
         """
         grads = {id(tensor.grad) for tensor in self.outside if tensor._requires_grad and tensor.grad is not None}
         if any(id(tensor) in grads for tensor in self.outside):
             raise Unpredictable("a gradient is used by itself")
         if any((t._storage is not s or t.shape != shape) for t, (s, shape) in zip(self.outside, self._memory)):
             raise Unpredictable("a tensor from outside is put on other memory")
-        results, roots = [], {id(root_of(tensor)) for tensor in self.outside}
+        results: list[Result] = []
+        roots = {id(root_of(tensor)) for tensor in self.outside}
+        places: dict[int, int] = {}  # by storage: the slot of its first result
         for slot, (ref, made, _) in enumerate(self._made):
             tensor = ref()
             if tensor is None:
                 continue
             root = id(root_of(tensor))
-            if root in roots:
-                raise Unpredictable("tensors that share memory outlive the step")
+            same = places.get(id(tensor._storage))
+            if root in roots and same is None:
+                (call,) = [call for call in self.calls if made in call.made]
+                raise (
+                    Selection(call.target)
+                    if call.selects
+                    else Unpredictable("tensors that share memory outlive the step")
+                )
             roots.add(root)
-            if made.geometry is not None or tensor._is_view():
-                raise Unpredictable("a view outlives the step")
+            if made.geometry is not None or type(tensor._storage) is ViewStorage:
+                raise Unpredictable("a view with strides outlives the step")
+            places.setdefault(id(tensor._storage), slot)
             registered = gradients.registered()
             if tensor._requires_grad and not (registered is not None and registered.saves_nothing(tensor)):
                 raise Unpredictable("a tensor with a graph outlives the step")
             node = gradients.load().freed_again(tensor.grad_fn) if made.requires_grad else None
-            results.append(Result(slot, node, tensor._storage.version))
+            results.append(Result(slot, node, tensor._storage.version, base=tensor._base, same=same))
         return results
+
+
+class Selection(Unpredictable):
+    """A call of ``target`` on tensors from outside gives an alias of one that outlives the period: it has to be run at
+    once.
+    """
+
+    def __init__(self, target: Any) -> None:
+        super().__init__("an alias of a tensor from outside outlives the step")
+        self.target = target
 
 
 class Broken(Unpredictable):

@@ -74,6 +74,18 @@ class Call:
     last_uses: tuple[int, ...] = ()  # slots that no later call reads
     checks: tuple[tuple[int, Any], ...] = ()  # of the arguments: (0, slot), (1, number from outside) or (2, template)
 
+    @property
+    def selects(self) -> bool:
+        """True if the call may give other elements, or an alias, of tensors from outside, and is in no graph."""
+        references: list[Any] = []
+        filled((self.args, self.kwargs), references.append)
+        if any(type(reference) is Slot for reference in references) or any(made.requires_grad for made in self.made):
+            return False
+        row = self.target
+        if isinstance(row, OpRow):
+            return row.view or row.name in ("getitem", "index_select", "narrow")
+        return bool(getattr(row, "aliases", False))
+
 
 _VALUES = (int, float, str, bool, type(None), slice, type(...), np.generic)
 

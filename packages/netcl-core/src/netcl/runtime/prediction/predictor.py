@@ -34,6 +34,8 @@ from netcl.runtime.capture import Replay
 from netcl.runtime.prediction.call_log import (
     Broken,
     PeriodLog,
+    Result,
+    Selection,
     block_of,
     check_modes,
     ends_here,
@@ -41,7 +43,7 @@ from netcl.runtime.prediction.call_log import (
     is_special,
 )
 from netcl.runtime.prediction.calls import Call, Outside, Slot, Unpredictable, filled, run_call
-from netcl.runtime.prediction.stretch import Stretch, alike, as_view, run_again
+from netcl.runtime.prediction.stretch import Stretch, alike, as_view, run_again, selection_of
 
 __all__ = ["Report", "boundary", "hint", "postponing", "report"]
 
@@ -92,6 +94,7 @@ class Place:
         self.resumes = 0  # the period in which a waiting place begins again
         self.refused = False
         self.missed: tuple[int, list[int]] | None = None  # a read that the stretch has no part for
+        self.selections: set[Any] = set()  # rows that select other elements of a tensor from outside in each period
 
     def note(self, pending: Pending, cause: str) -> None:
         """Notes that a period was not as predicted, or that a value was read where the stretch has no end of a part."""
@@ -100,6 +103,11 @@ class Place:
             self.missed = pending.missed, pending.held
         else:
             self.fail(cause)
+
+    def select(self, target: Any) -> None:
+        """Has calls of ``target`` on tensors from outside run at once, and the place begin again."""
+        self.selections.add(target)
+        self.before, self.logs = None, 0
 
     def divide(self) -> None:
         """Makes the stretch again, with a part that ends before the read that was missed."""
@@ -164,6 +172,11 @@ class Pending:
             return True
         inputs = [self.outside[number] for number in self.stretch.inputs]
         return any(other is not None and root_of(other) is root for other in inputs)
+
+    def makes(self, tensor: Any) -> bool:
+        """Returns True if ``tensor`` is a result of a predicted call, or written by one."""
+        deferred = root_of(tensor).deferred
+        return deferred is not None and deferred[0] is self
 
     def geometry(self, number: int) -> Any:
         """Returns the geometry of the view that slot ``number`` will be; None if it will be none."""
@@ -451,12 +464,21 @@ class Pending:
             self._report.replays += 1
             for result in self.stretch.results:
                 if result.outlives:
-                    tensor = self.slots[result.slot]
-                    tensor._storage.version = result.version
-                    if tensor._requires_grad:
-                        tensor._grad_fn = gradients.load().freed_again(result.node)
+                    self.slots[result.slot]._storage.version = result.version
+                    self._outlives(result)
+            for alias in self.stretch.aliases:
+                tensor, storage = self.slots[alias.slot], self.slots[alias.same]._storage
+                tensor._storage.fill(storage)  # for another thread that waits for it
+                tensor._storage = storage
+                self._outlives(alias)
             self.slots.clear()
             return True
+
+    def _outlives(self, result: Result) -> None:
+        tensor = self.slots[result.slot]
+        tensor._base = result.base
+        if tensor._requires_grad:
+            tensor._grad_fn = gradients.load().freed_again(result.node)
 
     def _restore(self) -> None:
         """Takes back what parts have written and drawn, before their calls run again one by one."""
@@ -595,6 +617,10 @@ class ThreadPredictor:
         """Returns True for a call that uses no tensor of the period's device, as of a factory, or a copy to it."""
         tensors = list(tensors_in((args, kwargs)))
         if tensors:
+            if self._place is not None and target in self._place.selections:
+                period: Any = self._pending or self._log
+                recorded = isinstance(target, OpRow) and any(tensor._requires_grad for tensor in tensors)
+                return not recorded and not any(map(period.makes, tensors))
             return not any(tensor.engine is self._engine for tensor in tensors)
         return isinstance(target, OpRow)
 
@@ -675,11 +701,16 @@ class ThreadPredictor:
             before, place.before = place.before, log
             try:
                 results = log.close()
-                if before is not None and alike(before, log):
+                selection = None if before is None else selection_of(before, log)
+                if selection is not None:
+                    place.select(selection)
+                elif before is not None and alike(before, log):
                     if place.stretch is None and log.engine.name == "cl":
                         log.engine.pool.clear()  # the capture has memory of its own
                     place.stretch = Stretch(before, log, results)
                     place.before = None
+            except Selection as selection_found:
+                place.select(selection_found.target)
             except _FAULTS as error:
                 self._place = place
                 self._refuse(str(error))

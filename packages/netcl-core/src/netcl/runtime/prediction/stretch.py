@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from sys import getrefcount
@@ -37,18 +38,28 @@ def alike(before: PeriodLog, log: PeriodLog) -> bool:
         return False
     if len(before.outside) != len(log.outside):
         return False
-    same = lambda reference, other: reference == other  # noqa: E731
     for a, b in zip(before.calls, log.calls):
         if a.target is not b.target or (a.record, a.enabled, a.block, a.ends) != (b.record, b.enabled, b.block, b.ends):
             return False
         if (a.made, a.written) != (b.made, b.written):
             return False
-        if not all(equal(x, y, same) for x, y in ((a.args, b.args), (a.kwargs, b.kwargs), (a.result, b.result))):
+        if not all(equal(x, y, operator.eq) for x, y in ((a.args, b.args), (a.kwargs, b.kwargs), (a.result, b.result))):
             return False
     for x, y in zip(before.outside, log.outside):
         if (x.shape, x.dtype, x._requires_grad) != (y.shape, y.dtype, y._requires_grad):
             return False
     return True
+
+
+def selection_of(before: PeriodLog, log: PeriodLog) -> Any:
+    """Returns the row of the first call that differs in two periods, if the two calls select elements of tensors from
+    outside by other arguments, such as ``data[i : i + 64]``; else None.
+    """
+    for a, b in zip(before.calls, log.calls):
+        same = a.target is b.target and (a.made, a.written, a.result) == (b.made, b.written, b.result)
+        if not same or not all(equal(x, y, operator.eq) for x, y in ((a.args, b.args), (a.kwargs, b.kwargs))):
+            return a.target if a.target is b.target and a.selects and b.selects else None
+    return None
 
 
 class Stretch:
@@ -67,7 +78,8 @@ class Stretch:
         self.calls = log.calls
         self.blocks = log.blocks
         self.engine = log.engine
-        self.results = results
+        self.results = [result for result in results if result.same is None]
+        self.aliases = [result for result in results if result.same is not None]
         self.outlives = {result.slot for result in results if result.outlives}
         self.slots = sum(len(call.made) for call in self.calls)
         self.geometries = {made.slot: made.geometry for call in self.calls for made in call.made if made.geometry}
@@ -172,10 +184,10 @@ class Stretch:
         """Returns the same stretch with one part more, which ends at ``position``. The slots ``held``, which may be
         read there, are results too.
         """
-        known = {result.slot for result in self.results}
+        known = {result.slot for result in (*self.results, *self.aliases)}
         known.update(slot for slot, geometry in self.geometries.items() if geometry.overlaps)  # cannot be written
         more = [Result(slot, None, outlives=False) for slot in held if slot not in known]
-        return Stretch(*self.logs, [*self.results, *more], {*self.barriers, position})
+        return Stretch(*self.logs, [*self.results, *self.aliases, *more], {*self.barriers, position})
 
     def begin(self) -> Replay:
         """Begins to compute a period; raises CaptureError if it would be another one, before anything is computed."""
