@@ -168,6 +168,11 @@ KernelSpec.build = build
         (WRONG_PART, ("--level", "staging"), "parts pass by the memory"),
         (NO_KERNELS, ("--level", "profiling"), "a profile lists what ran"),
         (NO_SUMMARY, ("--level", "pools"), "summaries are texts"),
+        (
+            "import netcl.runtime.prediction as p\np.event = lambda function: lambda *args, **kwargs: None",
+            ("--level", "prediction"),
+            "an event returns what its function returns",
+        ),
         ("import netcl.special as s\ndel s.expit", ("--level", "front"), "netcl.special has no expit"),
     ],
 )  # fmt: skip

@@ -245,6 +245,26 @@ from netcl.runtime import cache
 
 cache.ProgramStats.__name__
 
+# %% netcl.runtime.capture.Replay
+from netcl.runtime.capture import barrier, capture
+
+
+def in_parts(x, y):
+    total = x.sum()
+    barrier(x.engine)  # what comes before can be replayed by itself
+    return [total, total * y]
+
+
+captured = capture(in_parts, nc.ones(3), nc.ones(3))
+replay = captured.begin()
+replay.bind(0, nc.tensor([1.0, 2.0, 3.0]))
+replay.run(0)
+print(replay.result(replay.results()[0]).item())  # 6.0, before the second argument is there
+replay.bind(1, nc.ones(3))
+replay.run(1)
+print(replay.result(replay.results()[1]).tolist())  # [6.0, 6.0, 6.0]
+replay.end()
+
 # %% netcl.runtime.capture.CapturedStep
 from netcl.runtime.capture import capture
 

@@ -233,7 +233,7 @@ class CapturedStep:
             _take_back(calls)
         used = bool(graded) or any(gradient.used for gradient in self._gradients)
         cleared = {at: shared[at].first_use in ("cleared", "set") for at in graded}
-        self.written_early = [calls.outside[number] for number in calls.early]
+        self.written_early: list[Tensor] = [calls.outside[number] for number in calls.early]
         self._storages = self._dependencies.storages()
         self._arguments = Arguments(inputs, versions, cleared, calls, self._recording.pool, used)
         self._checked = [gradient for gradient in self._gradients if gradient.read]

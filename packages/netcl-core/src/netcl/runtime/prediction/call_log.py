@@ -80,8 +80,12 @@ class Result:
     def __init__(
         self, slot: int, node: Any, version: int = 0, outlives: bool = True, base: Any = None, same: int | None = None
     ) -> None:
-        self.slot, self.node, self.version, self.outlives = slot, node, version, outlives
-        self.base, self.same = base, same
+        self.slot: int = slot
+        self.node: Any = node
+        self.version: int = version
+        self.outlives: bool = outlives
+        self.base: Any = base
+        self.same: int | None = same
 
 
 class PeriodLog:
@@ -95,7 +99,7 @@ class PeriodLog:
         self.calls: list[Call] = []
         self.outside: list[Any] = []
         self.blocks: list[Any] = []
-        self.engine = engine
+        self.engine: Any = engine
         self._block: Any = self
         self._outside: dict[int, int] = {}
         self._memory: list[tuple[Any, Any]] = []  # storage and shape of the tensors from outside before the first call
@@ -238,7 +242,7 @@ class Selection(Unpredictable):
 
     def __init__(self, target: Any) -> None:
         super().__init__("an alias of a tensor from outside outlives the step")
-        self.target = target
+        self.target: Any = target
 
 
 class Broken(Unpredictable):
@@ -246,4 +250,4 @@ class Broken(Unpredictable):
 
     def __init__(self, text: str, result: Any) -> None:
         super().__init__(text)
-        self.result = result
+        self.result: Any = result

@@ -63,9 +63,9 @@ class Report:
     """
 
     def __init__(self) -> None:
-        self.predicted = 0
-        self.computed = 0
-        self.replays = 0
+        self.predicted: int = 0
+        self.computed: int = 0
+        self.replays: int = 0
         self.causes: Counter[str] = Counter()
 
     @property
@@ -84,15 +84,15 @@ class Place:
     """The periods that follow the steps of one optimizer, the ``owner``: logs, and the stretch that predicts them."""
 
     def __init__(self, owner: Callable[[], Any]) -> None:
-        self.owner = owner
-        self.periods = 0
-        self.logs = 0
+        self.owner: Callable[[], Any] = owner
+        self.periods: int = 0
+        self.logs: int = 0
         self.before: PeriodLog | None = None
         self.stretch: Stretch | None = None
-        self.failures = 0
-        self.waits = 0
-        self.resumes = 0  # the period in which a waiting place begins again
-        self.refused = False
+        self.failures: int = 0
+        self.waits: int = 0
+        self.resumes: int = 0  # the period in which a waiting place begins again
+        self.refused: bool = False
         self.missed: tuple[int, list[int]] | None = None  # a read that the stretch has no part for
         self.selections: set[Any] = set()  # rows that select other elements of a tensor from outside in each period
 
@@ -130,17 +130,17 @@ class Pending:
     """The calls of a period that were predicted and are not computed yet: deferred tensors have it as computation."""
 
     def __init__(self, stretch: Stretch, report: Report) -> None:
-        self.stretch = stretch
-        self.position = 0
+        self.stretch: Stretch = stretch
+        self.position: int = 0
         self.slots: list[Any] = [None] * stretch.slots
         self.outside: list[Any] = list(stretch.outside)
         self.hooks: list[tuple[tuple[int, Any], ...]] = []  # of each autocast block
-        self.over = False
-        self.ends = False  # the last predicted call has the step that ends the period in it
-        self.guarded = False
+        self.over: bool = False
+        self.ends: bool = False  # the last predicted call has the step that ends the period in it
+        self.guarded: bool = False
         self.missed: int | None = None  # the position of a read that ended the prediction
         self.held: list[int] = []  # the slots that the program referred to there
-        self.later = gradients.Mark("known once the predicted calls are computed", self)
+        self.later: gradients.Mark = gradients.Mark("known once the predicted calls are computed", self)
         self._marked: list[Storage] = []
         self._replay: Replay | None = None
         self._part = 0  # the next part to replay
@@ -520,7 +520,7 @@ class ThreadPredictor:
         self._engine: Any = None  # of the place
         self._hinted = False
         self._logging = False  # a call is run and logged
-        self.postponed = False  # the function that takes the step has more to do
+        self.postponed: bool = False  # the function that takes the step has more to do
         self._due: tuple[Any, Any] | None = None  # the owner and the engine of a period that ends in that call
 
     # -- the calls of the thread ---------------------------------------------------------------------------------------

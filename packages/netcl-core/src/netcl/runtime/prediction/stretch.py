@@ -73,19 +73,23 @@ class Stretch:
     def __init__(
         self, before: PeriodLog, log: PeriodLog, results: Sequence[Result], barriers: Iterable[int] = ()
     ) -> None:
-        self.logs = before, log
-        self.barriers = sorted(barriers)
-        self.calls = log.calls
-        self.blocks = log.blocks
-        self.engine = log.engine
-        self.results = [result for result in results if result.same is None]
-        self.aliases = [result for result in results if result.same is not None]
-        self.outlives = {result.slot for result in results if result.outlives}
-        self.slots = sum(len(call.made) for call in self.calls)
-        self.geometries = {made.slot: made.geometry for call in self.calls for made in call.made if made.geometry}
-        self.outside = [y if x is y else None for x, y in zip(before.outside, log.outside)]
-        self.specs = [(tensor.engine, tensor.shape, tensor.dtype, tensor._requires_grad) for tensor in log.outside]
-        self.inputs = [number for number, tensor in enumerate(self.outside) if tensor is None]
+        self.logs: tuple[PeriodLog, PeriodLog] = (before, log)
+        self.barriers: list[int] = sorted(barriers)
+        self.calls: list[Call] = log.calls
+        self.blocks: list[Any] = log.blocks
+        self.engine: Any = log.engine
+        self.results: list[Result] = [result for result in results if result.same is None]
+        self.aliases: list[Result] = [result for result in results if result.same is not None]
+        self.outlives: set[int] = {result.slot for result in results if result.outlives}
+        self.slots: int = sum(len(call.made) for call in self.calls)
+        self.geometries: dict[int, Geometry] = {
+            made.slot: made.geometry for call in self.calls for made in call.made if made.geometry
+        }
+        self.outside: list[Any] = [y if x is y else None for x, y in zip(before.outside, log.outside)]
+        self.specs: list[tuple[Any, ...]] = [
+            (tensor.engine, tensor.shape, tensor.dtype, tensor._requires_grad) for tensor in log.outside
+        ]
+        self.inputs: list[int] = [number for number, tensor in enumerate(self.outside) if tensor is None]
         leaves = [tensor for tensor in map(log.outside.__getitem__, self.inputs) if tensor.grad_fn is None]
         if any(leaf._requires_grad for leaf in leaves):
             raise Unpredictable("an input requires grad")
@@ -96,11 +100,11 @@ class Stretch:
         # The captured step finds what the calls depend on in these.
         self._objects = [value for call in self.calls for value in (*call.args, *call.kwargs.values())]
         self._constants = [tensor for tensor in self.outside if tensor is not None]
-        self.roots = {id(root): root for root in map(root_of, self._constants)}
+        self.roots: dict[int, Any] = {id(root): root for root in map(root_of, self._constants)}
         self.written_by: dict[int, list[Any]] = {}  # by position: storages that the event there writes
         self._noted: set[int] = set()
         try:
-            self.captured = CapturedStep(self._step, tuple(samples))
+            self.captured: CapturedStep = CapturedStep(self._step, tuple(samples))
         except (CaptureError, KernelBuildError):
             raise
         except Exception as error:  # of calls on tensors in the place of the program's
@@ -109,8 +113,8 @@ class Stretch:
             raise Unpredictable("an input is written in place")
         if self.captured.parts != len(self.barriers) + 1:
             raise Unpredictable("a value is read in a step that adds to gradients")
-        self.draws = any(call.draws for call in self.calls)
-        self.guarded = [gradient.parameter for gradient in self.captured._gradients if gradient.used]
+        self.draws: bool = any(call.draws for call in self.calls)
+        self.guarded: list[Any] = [gradient.parameter for gradient in self.captured._gradients if gradient.used]
         self._left: set[Any] = set()  # gradients that were moved
         self._kept_gradients = [gradient for gradient in self.captured._gradients if gradient.replaced]
 
