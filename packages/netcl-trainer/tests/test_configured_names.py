@@ -208,7 +208,7 @@ def test_every_callback_trains(name: str, tmp_path: Path, monkeypatch: Any, caps
     code = main(["train", str(path)])
     out, error = capsys.readouterr()
     if name in NEEDS and find_spec(NEEDS[name]) is None:
-        assert (code, f"needs {NEEDS[name]}" in error) == (2, True)
+        assert (code, f"needs {NEEDS[name]}" in error) == (1, True)
     else:
         assert (code, "epoch 2/2" in out) == (0, True), error
 

@@ -466,8 +466,8 @@ class Pending:
                 if result.outlives:
                     self.slots[result.slot]._storage.version = result.version
                     self._outlives(result)
-            for alias in self.stretch.aliases:
-                tensor, storage = self.slots[alias.slot], self.slots[alias.same]._storage
+            for alias, same in self.stretch.aliases:
+                tensor, storage = self.slots[alias.slot], self.slots[same]._storage
                 tensor._storage.fill(storage)  # for another thread that waits for it
                 tensor._storage = storage
                 self._outlives(alias)

@@ -79,7 +79,7 @@ class Stretch:
         self.blocks: list[Any] = log.blocks
         self.engine: Any = log.engine
         self.results: list[Result] = [result for result in results if result.same is None]
-        self.aliases: list[Result] = [result for result in results if result.same is not None]
+        self.aliases: list[tuple[Result, int]] = [(one, one.same) for one in results if one.same is not None]
         self.outlives: set[int] = {result.slot for result in results if result.outlives}
         self.slots: int = sum(len(call.made) for call in self.calls)
         self.geometries: dict[int, Geometry] = {
@@ -188,10 +188,11 @@ class Stretch:
         """Returns the same stretch with one part more, which ends at ``position``. The slots ``held``, which may be
         read there, are results too.
         """
-        known = {result.slot for result in (*self.results, *self.aliases)}
+        aliases = [alias for alias, _ in self.aliases]
+        known = {result.slot for result in (*self.results, *aliases)}
         known.update(slot for slot, geometry in self.geometries.items() if geometry.overlaps)  # cannot be written
         more = [Result(slot, None, outlives=False) for slot in held if slot not in known]
-        return Stretch(*self.logs, [*self.results, *self.aliases, *more], {*self.barriers, position})
+        return Stretch(*self.logs, [*self.results, *aliases, *more], {*self.barriers, position})
 
     def begin(self) -> Replay:
         """Begins to compute a period; raises CaptureError if it would be another one, before anything is computed."""
