@@ -495,3 +495,58 @@ def test_a_parameter_is_put_on_other_memory_in_each_logged_step() -> None:
         net.optimizer.step()
 
     assert same(loop)
+
+
+def test_a_loop_over_slices_of_its_data_is_predicted(replays: Callable[[], int]) -> None:
+    def loop(net: Net, number: int) -> None:
+        if not net.seen:
+            net.seen.append(net.tensor(STEPS * 4, 8))
+        batch = net.seen[0][number * 4 : number * 4 + 4]
+        net.optimizer.zero_grad()
+        loss = net.out(batch).square().mean()
+        loss.backward()
+        net.optimizer.step()
+        net.seen.append(loss)
+
+    assert same(loop)
+    assert replays() >= STEPS - 8
+
+
+def test_detached_results_that_are_kept_share_their_memory(replays: Callable[[], int]) -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8))
+        kept = out.detach()
+        loss = out.square().mean()
+        loss.backward()
+        net.optimizer.step()
+        if number == STEPS - 1:
+            kept *= 0.5
+        net.seen += [out, kept, loss.detach()]
+
+    assert same(loop)
+    assert replays() >= STEPS - 8
+
+
+def test_a_reshaped_result_that_is_kept_is_a_view_as_before(replays: Callable[[], int]) -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8)).reshape((2, 16))
+        out.square().mean().backward()
+        net.optimizer.step()
+        net.seen.append(out)
+
+    assert same(loop)
+    assert replays() >= STEPS - 6
+
+
+def test_metrics_that_are_read_after_the_step_are_predicted(replays: Callable[[], int]) -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8))
+        out.square().mean().backward()
+        net.optimizer.step()
+        net.seen.append((out > 0).sum().item())
+
+    assert same(loop)
+    assert replays() >= STEPS - 7

@@ -161,8 +161,8 @@ def test_a_function_that_returns_neither_is_told(numpy_device: object) -> None:
 
 
 def test_an_unknown_name_says_what_is_known(numpy_device: object) -> None:
-    with pytest.raises(ValueError, match="unknown metric 'acuracy'; did you mean 'accuracy'. known are accuracy, auc"):
-        Trainer(Same(), metrics=["acuracy"])
+    with pytest.raises(ValueError, match="unknown metric 'accuracx'; did you mean 'accuracy'. known are accuracy, auc"):
+        Trainer(Same(), metrics=["accuracx"])
     with pytest.raises(ValueError, match="two metrics have the same name"):
         Trainer(Same(), metrics=["f1", "f1"])
     with pytest.raises(TypeError, match="metrics must be names, functions or a dict of them, got 3"):
