@@ -17,6 +17,7 @@ from netcl.core.errors import ShapeError
 from netcl.core.tensor.factories import from_numpy
 from netcl.ops.random import manual_seed, rand
 from netcl.optim import SGD, Adam
+from netcl.profiling import profile
 from netcl.runtime import prediction
 
 pytestmark = pytest.mark.level("capture")
@@ -550,3 +551,10 @@ def test_metrics_that_are_read_after_the_step_are_predicted(replays: Callable[[]
 
     assert same(loop)
     assert replays() >= STEPS - 7
+
+
+def test_a_profile_has_a_line_about_predicted_calls() -> None:
+    run(lambda net, _: net.step(), "early")
+    with profile() as profiled:
+        Net().step()
+    assert "of calls predicted, " in profiled.table()

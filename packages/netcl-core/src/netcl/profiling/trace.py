@@ -31,6 +31,7 @@ from netcl.profiling.records import (
     op_stats,
     render,
 )
+from netcl.runtime.prediction import report
 
 __all__ = ["profile"]
 
@@ -208,7 +209,7 @@ class profile:
 
     def table(self, sort_by: str = "total") -> str:
         """Returns a table of kernels and copies, sorted by total, mean, calls, bytes, flops or name, and of the Python
-        ops.
+        ops; a line about predicted calls if there were some.
 
         ``moved`` counts each operand of a kernel once, even if the kernel reads it twice; a ``?`` is unknown.
         """
@@ -229,6 +230,8 @@ class profile:
         parts = [render(title, rows, kernel_columns(total))]
         if self.spans:
             parts.append(render("Python", self.ops, op_columns()))
+        if report().replays:
+            parts.append(f"Prediction of training loops in this thread, which a profile turns off: {report()}")
         return "\n\n".join(parts) + "\n"
 
     def export_chrome(self, path: str | os.PathLike[str]) -> Path:
