@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import gc
+import pickle
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any
@@ -558,3 +562,24 @@ def test_a_profile_has_a_line_about_predicted_calls() -> None:
     with profile() as profiled:
         Net().step()
     assert "of calls predicted, " in profiled.table()
+
+
+def test_a_predicted_loop_keeps_nothing_after_its_optimizer() -> None:
+    with config.override(REPLAY="early"):
+        net = Net()
+        for _ in range(8):
+            net.step()
+        ends = [weakref.ref(net.optimizer), *map(weakref.ref, net.parameters)]
+        del net
+        gc.collect()
+        assert [end() for end in ends] == [None] * 3
+
+
+def test_an_optimizer_of_a_predicted_loop_is_copied() -> None:
+    with config.override(REPLAY="early"):
+        net = Net()
+        for _ in range(8):
+            net.step()
+        copied = pickle.loads(pickle.dumps(net.optimizer))
+        assert copied.param_groups[0]["lr"] == net.optimizer.param_groups[0]["lr"]
+        assert copy.deepcopy(net.optimizer).lr == net.optimizer.lr

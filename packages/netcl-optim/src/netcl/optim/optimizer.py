@@ -180,7 +180,7 @@ class Optimizer:
 
     def __getstate__(self) -> dict[str, Any]:
         """Returns the options, parameters and states, for pickle and deepcopy; derived values are made again."""
-        made = ("_buckets", "_numbers", "_states", "_own_state", "_clip", "param_groups")
+        made = ("_buckets", "_numbers", "_states", "_own_state", "_clip", "param_groups", "_predicted_places")
         state = {name: value for name, value in vars(self).items() if name not in made}
         return {"fields": state, "groups": [dict(group) for group in self.param_groups], "state": self.state_dict()}
 

@@ -45,7 +45,9 @@ from netcl.runtime.prediction.call_log import (
 from netcl.runtime.prediction.calls import Call, Outside, Slot, Unpredictable, filled, run_call
 from netcl.runtime.prediction.stretch import Stretch, alike, as_view, run_again, selection_of
 
-__all__ = ["Report", "boundary", "hint", "postponing", "report"]
+PLACES = "_predicted_places"  # the attribute of an optimizer; copies have none
+
+__all__ = ["PLACES", "Report", "boundary", "hint", "postponing", "report"]
 
 _WARM = 8  # periods of a place that run op by op before they are logged
 _LOGS = 6  # periods in a row that are logged until two are alike
@@ -513,21 +515,36 @@ class ThreadPredictor:
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._places: weakref.WeakKeyDictionary[Any, Place] = weakref.WeakKeyDictionary()
-        self._place: Place | None = None
+        self._place_ref: weakref.ref[Place] | None = None  # its optimizer keeps it
         self._log: PeriodLog | None = None
         self._pending: Pending | None = None
+        self._armed = False  # the next call begins a predicted period
         self._engine: Any = None  # of the place
         self._hinted = False
         self._logging = False  # a call is run and logged
         self.postponed: bool = False  # the function that takes the step has more to do
         self._due: tuple[Any, Any] | None = None  # the owner and the engine of a period that ends in that call
 
+    @property
+    def _place(self) -> Place | None:
+        """The place that the period follows; None if there is none, or if its optimizer is gone."""
+        return None if self._place_ref is None else self._place_ref()
+
+    def _begun(self) -> Pending | None:
+        """Returns the predicted period, which begins with the first call, so that until then nothing of the program is
+        kept alive; None if nothing is predicted.
+        """
+        if self._armed:
+            self._armed, place = False, self._place
+            if place is not None and place.stretch is not None:
+                self._pending = Pending(place.stretch, self._report)
+        return self._pending
+
     # -- the calls of the thread ---------------------------------------------------------------------------------------
 
     def call(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
         """Returns the result of ``call_row``."""
-        pending = self._pending
+        pending = self._pending or self._begun()
         if pending is not None:
             with lock:
                 if not pending.over:
@@ -540,7 +557,7 @@ class ThreadPredictor:
 
     def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Returns the result of an event."""
-        pending, place = self._pending, self._place
+        pending, place = self._pending or self._begun(), self._place
         if pending is not None:
             with lock:
                 result = _MISS if pending.over else pending.predicted(function, args, kwargs, None)
@@ -617,7 +634,8 @@ class ThreadPredictor:
         """Returns True for a call that uses no tensor of the period's device, as of a factory, or a copy to it."""
         tensors = list(tensors_in((args, kwargs)))
         if tensors:
-            if self._place is not None and target in self._place.selections:
+            place = self._place
+            if place is not None and target in place.selections:
                 period: Any = self._pending or self._log
                 recorded = isinstance(target, OpRow) and any(tensor._requires_grad for tensor in tensors)
                 return not recorded and not any(map(period.makes, tensors))
@@ -643,9 +661,10 @@ class ThreadPredictor:
         self._end()
         self._engine = engine
         if config.get("REPLAY") == "off":
-            self._place = None
+            self._place_ref = None
             return
-        place = self._place = self._places.setdefault(owner, Place(weakref.ref(owner)))
+        place = self._place_of(owner)
+        self._place_ref = weakref.ref(place)
         place.periods += 1
         warm = 1 if self._hinted or config.get("REPLAY") == "early" else _WARM
         if place.refused or place.periods < max(place.resumes, warm):
@@ -657,7 +676,7 @@ class ThreadPredictor:
                 self._refuse(str(error))
                 return
         if place.stretch is not None:
-            self._pending = Pending(place.stretch, self._report)
+            self._armed = True
             self._start()
         elif place.logs < _LOGS:
             place.logs += 1
@@ -666,6 +685,16 @@ class ThreadPredictor:
         else:
             place.refused = True
             self._report.causes["no two periods alike"] += 1
+
+    def _place_of(self, owner: Any) -> Place:
+        """Returns the place of this thread after the steps of ``owner``, which keeps it: a stretch refers to its owner,
+        so that the two end together.
+        """
+        places: dict[int, Place] = vars(owner).setdefault(PLACES, {})
+        place = places.get(id(self))
+        if place is None:
+            place = places[id(self)] = Place(weakref.ref(owner))
+        return place
 
     @contextmanager
     def postponing(self) -> Iterator[None]:
@@ -712,7 +741,6 @@ class ThreadPredictor:
             except Selection as selection_found:
                 place.select(selection_found.target)
             except _FAULTS as error:
-                self._place = place
                 self._refuse(str(error))
 
     def _start(self) -> None:
@@ -722,21 +750,23 @@ class ThreadPredictor:
 
     def _stop(self) -> None:
         self._pending = self._log = None
+        self._armed = False
         record, hooks = hooks_of_thread.state
         hooks_of_thread.state = record, tuple([entry for entry in hooks if entry[0] != PREDICTOR])
 
     def _refuse(self, cause: str) -> None:
         self._report.causes[f"not predictable: {cause}"] += 1
-        if self._place is not None:
-            self._place.before = None
-            self._place.fail(cause)
-            self._place.failures = _FAILURES - 1
-            self._place.fail(cause)
+        place = self._place
+        if place is not None:
+            place.before = None
+            place.failures = _FAILURES - 1
+            place.fail(cause)
         self._stop()
 
     def _note(self, pending: Pending, cause: str) -> None:
-        if self._place is not None:
-            self._place.note(pending, cause)
+        place = self._place
+        if place is not None:
+            place.note(pending, cause)
 
 
 _thread = _Thread()
