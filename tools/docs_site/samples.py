@@ -38,6 +38,13 @@ class Sample:
     before: str = ""
     output: str = ""
 
+    @property
+    def shown(self) -> str:
+        """Returns the code after the functions of the lines before it that it calls: a reader must see them."""
+        called = {node.id for node in ast.walk(ast.parse(self.code)) if isinstance(node, ast.Name)}
+        functions = (node for node in ast.parse(self.before).body if isinstance(node, ast.FunctionDef))
+        return "\n\n\n".join([*(ast.unparse(one) for one in functions if one.name in called), self.code])
+
 
 def read(file: Path) -> list[Sample]:
     """Returns the samples of a file, without outputs."""
