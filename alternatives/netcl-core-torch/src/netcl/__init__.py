@@ -140,9 +140,10 @@ def _warn_of_namesake() -> None:
     for name in installed:
         if name.startswith("netcl-") and name.endswith(".dist-info"):
             version = name.removeprefix("netcl-").removesuffix(".dist-info")
+            from netcl.siblings import repair
+
             warnings.warn(
-                f"netcl {version} is installed, another project, which has files under netcl/ too; pip uninstall netcl,"
-                " then pip install --force-reinstall --no-deps netcl-core",
+                f"netcl {version} is installed, another project, which has files under netcl/ too; {repair()}",
                 RuntimeWarning,
                 stacklevel=3,
             )
@@ -222,7 +223,8 @@ def _dtype_or_op(name: str) -> Any:
             function = getattr(ops, name, None)
             row = getattr(function, "row", None) or known.get(row_name)
             return function if row is None else methods.extended(name, table.as_function(row, True))
-    absent = import_module("netcl.core.tensor.absent").ABSENT_FUNCTIONS
+    names = import_module("netcl.core.tensor.absent")
+    absent = names.ABSENT_FUNCTIONS | names.ABSENT_MODULES
     if name in absent:
         raise AttributeError(f"netcl has no {name!r}: {absent[name]}")
     raise AttributeError(f"module 'netcl' has no attribute {name!r}", name=name, obj=import_module("netcl"))

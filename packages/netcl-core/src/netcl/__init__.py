@@ -140,9 +140,10 @@ def _warn_of_namesake() -> None:
     for name in installed:
         if name.startswith("netcl-") and name.endswith(".dist-info"):
             version = name.removeprefix("netcl-").removesuffix(".dist-info")
+            from netcl.siblings import repair
+
             warnings.warn(
-                f"netcl {version} is installed, another project, which has files under netcl/ too; pip uninstall netcl,"
-                " then pip install --force-reinstall --no-deps netcl-core",
+                f"netcl {version} is installed, another project, which has files under netcl/ too; {repair()}",
                 RuntimeWarning,
                 stacklevel=3,
             )
