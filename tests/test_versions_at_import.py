@@ -143,6 +143,24 @@ def test_an_attribute_that_is_absent_comes_with_the_version(run_python: Callable
     assert lines == [f"module 'netcl.{sub}' of netcl-{own} 0.1.0 has no attribute 'bogus'" for sub, own in layers]
 
 
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        (["data"], 'netcl-data alone is installed, which has no command: pip install "netcl-trainer[cpu]"'),
+        (["core"], "the command is part of netcl-trainer: pip install netcl-trainer; python -m netcl.core lists"),
+    ],
+)
+def test_netcl_as_a_program_says_what_to_install(root: Path, tmp_path: Path, names: list[str], wanted: str) -> None:
+    for name in names:
+        shutil.copytree(load_packages(root)[f"netcl-{name}"].source, tmp_path / "netcl", dirs_exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "netcl"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert wanted in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def record(site: Path, name: str, version: str) -> None:
     """Writes the metadata of an installed distribution."""
     info = site / f"{name}-{version}.dist-info"

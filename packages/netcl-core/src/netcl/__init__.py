@@ -202,6 +202,10 @@ class _ProgramFinder:
     def find_spec(name: str, path: Any = None, target: Any = None) -> None:
         """Raises MissingDistributionError for the program's module if it is a subpackage that is not installed."""
         part = name.removeprefix("netcl.")
+        if name == "netcl.__main__" and sys.argv[:1] == ["-m"]:
+            raise MissingDistributionError(
+                "the command is part of netcl-trainer: pip install netcl-trainer; python -m netcl.core lists devices"
+            )
         if sys.argv[:1] == ["-m"] and name in sys.orig_argv and part != name and part in _SUBPACKAGES:
             raise _missing(part)
 
