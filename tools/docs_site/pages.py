@@ -119,7 +119,7 @@ def _sections(topic: Topic, chosen: list[Entry]) -> Iterator[tuple[str, list[Ent
 
 
 def _table(group: list[Entry]) -> list[str]:
-    listed = [entry for entry in group if entry.kind != "data"]
+    listed = [entry for entry in group if entry.kind not in ("data", "module")]
     if len(listed) < 2:
         return []
     return [".. autosummary::", "   :nosignatures:", "", *(f"   ~{entry.name}" for entry in listed), ""]
