@@ -54,6 +54,7 @@ html_theme = "furo"
 html_title = f"netcl {release}"
 html_static_path = ["_static"]
 html_css_files = ["netcl.css"]
+html_search_scorer = str(DOCS / "_static" / "scorer.js")  # the class before functions of its name
 html_copy_source = False
 html_show_sourcelink = False
 html_show_search_summary = False  # needs a server

@@ -98,6 +98,38 @@ def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 900
 
 
+def _folders_of(name: str) -> list[str]:
+    """Returns the folders of a distribution and of the layers that it needs."""
+    packages = load_packages()
+    below = [found[0] for line in packages[name].dependencies if (found := re.match(r"netcl-\w+", line))]
+    folders = [folder for other in below for folder in _folders_of(other)]
+    own = packages[name].folder.relative_to(ROOT).as_posix()
+    return list(dict.fromkeys([*folders, own]))
+
+
+@pytest.mark.parametrize("name", load_packages())
+def test_the_page_says_how_a_layer_is_installed_from_a_checkout(name: str) -> None:
+    """Lines may begin with the line of another layer, and need no shell that expands a pattern."""
+    page = (ROOT / "docs/start/install.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (netcl-\w+)(?:, all layers)? \| (.*`) \|$", page, re.MULTILINE))
+
+    def line(layer: str) -> list[str]:
+        before = re.match(r"the line of (netcl-\w+), and", rows[layer])
+        return [
+            *(line(before[1]) if before else []),
+            *re.findall(r"\./((?:packages|extensions)/netcl-\w+)", rows[layer]),
+        ]
+
+    assert set(line(name)) == set(_folders_of(name))
+
+
+def test_the_page_lists_each_extra() -> None:
+    page = (ROOT / "docs/start/install.md").read_text(encoding="utf-8")
+    table = page[page.index("| extra |") : page.index("Without one of the first three")]
+    extras = {extra for package in load_packages().values() for extra in package.project["optional-dependencies"]}
+    assert [extra for extra in sorted(extras - {"test"}) if f"`{extra}`" not in table] == []
+
+
 @pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8")):

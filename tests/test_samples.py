@@ -39,3 +39,11 @@ def test_each_op_class_and_command_has_a_sample() -> None:
 def test_no_sample_is_left_over() -> None:
     asked = {name for _, names in wanted() for name in names}
     assert [name for name in samples() if name not in asked] == []
+
+
+def test_a_sample_leaves_no_texts_of_pytorch_to_the_next(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NETCL_DEVICE", "cpu")
+    listed = samples()
+    run(listed["netcl run"])
+    assert run(listed["netcl.nn.Bilinear"]) == "(5, 2)\n"

@@ -143,6 +143,24 @@ def test_an_attribute_that_is_absent_comes_with_the_version(run_python: Callable
     assert lines == [f"module 'netcl.{sub}' of netcl-{own} 0.1.0 has no attribute 'bogus'" for sub, own in layers]
 
 
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        (["data"], 'netcl-data alone is installed, which has no command: pip install "netcl-trainer[cpu]"'),
+        (["core"], "the command is part of netcl-trainer: pip install netcl-trainer; python -m netcl.core lists"),
+    ],
+)
+def test_netcl_as_a_program_says_what_to_install(root: Path, tmp_path: Path, names: list[str], wanted: str) -> None:
+    for name in names:
+        shutil.copytree(load_packages(root)[f"netcl-{name}"].source, tmp_path / "netcl", dirs_exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "netcl"], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert wanted in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 def record(site: Path, name: str, version: str) -> None:
     """Writes the metadata of an installed distribution."""
     info = site / f"{name}-{version}.dist-info"
@@ -154,7 +172,7 @@ def test_the_front_of_the_unrelated_netcl_is_refused(root: Path, tmp_path: Path)
     lay(root, tmp_path, "netcl-nn")
     (tmp_path / "netcl/__init__.py").write_text("from netcl import core\n", encoding="utf-8")
     message = error_of(tmp_path, "import netcl.nn")
-    assert "netcl-nn cannot be imported: the installed distribution named netcl is another project" in message
+    assert "netcl.nn cannot be imported: the installed distribution named netcl is another project" in message
     assert "pip uninstall netcl, then pip install --force-reinstall --no-deps netcl-core" in message
 
 
@@ -166,9 +184,28 @@ def test_a_name_that_the_unrelated_netcl_has_overwritten_is_explained(root: Path
     assert "pip uninstall netcl, then" in message
 
 
+def test_the_unrelated_netcl_over_ours_is_named_at_the_first_import(root: Path, tmp_path: Path) -> None:
+    """Its modules netcl/core/NAME.py are hidden by our folders of that name, as Python prefers a package."""
+    core = load_packages(root)["netcl-core"].source
+    shutil.copytree(core, tmp_path / "netcl", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("netcl_core", "netcl_autograd", "netcl_nn", "netcl_torch"):
+        record(tmp_path, name, "0.1.0")
+    record(tmp_path, "netcl", "0.4.4")
+    (tmp_path / "netcl/__init__.py").write_text("from .core import reshape\n", encoding="utf-8")
+    for folder in ("tensor", "device", "memory", "kernels"):
+        shutil.rmtree(tmp_path / "netcl/core/__pycache__", ignore_errors=True)
+        (tmp_path / "netcl/core/__init__.py").write_text(f"from .{folder} import reshape\n", encoding="utf-8")
+        assert error_of(tmp_path, "import netcl") == (
+            f"ImportError: netcl.core.{folder} cannot be imported: the installed distribution named netcl is another "
+            "project, which has files under netcl/ too: pip uninstall netcl, then "
+            "pip install --force-reinstall --no-deps netcl-core netcl-autograd netcl-nn netcl-torch"
+        )
+
+
 def test_the_unrelated_netcl_next_to_ours_is_warned_of(root: Path, tmp_path: Path) -> None:
     lay(root, tmp_path, "netcl-nn")
     record(tmp_path, "netcl", "0.4.4")
-    assert "RuntimeWarning: netcl 0.4.4 is installed, another project" in error_of(
-        tmp_path, "import warnings; warnings.simplefilter('error'); import netcl"
-    )
+    record(tmp_path, "netcl_nn", "0.1.0")
+    warning = error_of(tmp_path, "import warnings; warnings.simplefilter('error'); import netcl")
+    assert warning.startswith("RuntimeWarning: netcl 0.4.4 is installed, another project")
+    assert warning.endswith("pip install --force-reinstall --no-deps netcl-core netcl-nn")

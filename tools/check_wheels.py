@@ -45,7 +45,7 @@ def check_wheel(path: Path, root: Path = ROOT) -> list[str]:
         owned = parts[0] == "netcl" and (len(parts) == 2 or parts[1] in OWNED[name] or added)
         if not owned:
             faults.append(f"has {entry}, which {name} does not own")
-        elif len(parts) == 2 and (name != "netcl-core" or parts[1] not in FRONT):
+        elif len(parts) == 2 and not added and (name != "netcl-core" or parts[1] not in FRONT):
             faults.append(f"has {entry}: netcl/ itself belongs to netcl-core")
     faults += [f"lacks netcl/{sub}/py.typed" for sub in OWNED[name] if f"netcl/{sub}/py.typed" not in content]
     if metadata["License-Expression"] != "MIT" or f"{info}/licenses/LICENSE" not in names:

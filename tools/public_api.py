@@ -28,7 +28,11 @@ MODULES = {
         *(f"netcl.{sub}" for sub in subs if sub != "torch"),  # netcl.torch has PyTorch's names: docs/reference/torch.md
         *(["netcl.core.errors", "netcl.ops.table", "netcl.core.kernels.primitives"] if name == "netcl-core" else []),
         *(["netcl.distributed.optim"] if name == "netcl-distributed" else []),
-        *(f"netcl.{file.removesuffix('.py').replace('/', '.')}" for file in ADDED.get(name, ())),
+        *(
+            f"netcl.{file.removesuffix('.py').replace('/', '.')}"
+            for file in ADDED.get(name, ())
+            if not file.startswith("_")
+        ),
     ]
     for name, subs in OWNED.items()
 }

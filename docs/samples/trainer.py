@@ -170,7 +170,8 @@ class Count(trainer.Callback):
 
 
 count = Count()
-fit(count)
+run = trainer.Trainer(model, optim.SGD(model.parameters(), lr=0.1), callbacks=[count])
+run.fit(loader, log_every=0)
 count.steps
 
 # %% netcl.trainer.EarlyStopping

@@ -22,51 +22,14 @@ from docs_site.markup import document
 from docs_site.names import Entry, entries
 from docs_site.samples import Sample, with_outputs
 from docs_site.signatures import parameters
-from docs_site.topics import TOPICS, page_of
+from docs_site.topics import TOPICS, Topic, page_of, section_of
 from netcl.trainer import extensions
 from netcl.trainer.cli import parser
 
 _PRINTED = 12  # lines of an output that are shown
 _SHOWN = ("__call__", "__enter__", "__getitem__", "__len__", "__iter__")
-# Sections of modules that have no short docstring of their own.
-_SECTION_TITLES = {
-    "adaptive": "Adaptive pooling",
-    "arrange": "Repeating, rolling, diagonals",
-    "bessel": "Bessel functions",
-    "calculus": "Differences and integrals",
-    "channels": "Channels",
-    "conv": "Convolution",
-    "conv_transpose": "Transposed convolution",
-    "ctc": "Connectionist temporal classification",
-    "ema": "Averages of weights",
-    "fractional": "Fractional pooling",
-    "functions": "Functions",
-    "getitem": "Indexing",
-    "grid": "Sampling at a grid",
-    "gpt": "GPT",
-    "index": "Selecting by index",
-    "join": "Joining and splitting",
-    "kl": "Divergences",
-    "lamb": "LAMB",
-    "lbfgs": "LBFGS",
-    "asgd": "ASGD",
-    "sgd": "SGD",
-    "rmsprop": "RMSProp",
-    "linalg": "Products and linear algebra",
-    "lu": "LU decomposition",
-    "methods": "Functions",
-    "netcl": "Names",
-    "norm": "Normalization",
-    "pad": "Padding",
-    "pool": "Pooling",
-    "recurrence": "Recurrence",
-    "reduce": "Reductions",
-    "resample": "Resizing",
-    "scan": "Cumulative sums and products",
-    "scatter": "Writing by index",
-    "unfold": "Windows as columns",
-    "unpool": "Unpooling",
-}
+# The order of a section: classes first, modules last.
+_KINDS = ("class", "function", "exception", "data", "module")
 
 
 def write(folder: Path) -> None:
@@ -83,10 +46,9 @@ def write(folder: Path) -> None:
                 continue
             index.append(f"   {topic.slug}")
             lines = [*_title(topic.title, "="), topic.lead, ""]
-            for origin, group in _sections(chosen):
-                title = _section_title(origin)
-                if len({entry.origin for entry in chosen}) > 1 and title:
-                    lines += _title(title, "-")
+            for heading, group in _sections(topic, chosen):
+                if heading:
+                    lines += _title(heading, "-")
                 lines += _table(group)
                 for entry in group:
                     lines += _entry(entry, public, examples.get(entry.row.name if entry.row else entry.name))
@@ -112,7 +74,11 @@ def _commands(examples: dict[str, Sample]) -> list[str]:
     """Returns the page of the commands: the help of each, and a sample that runs it from Python."""
     top = parser()
     chosen = next(action for action in top._actions if isinstance(action.choices, dict))
-    lines = [*_title("Commands", "="), "The help of each command of ``netcl``, and a call of it from Python.", ""]
+    lines = [
+        *_title("Commands", "="),
+        "The help of each command of ``netcl``, and a call of it from Python: ``main`` is ``netcl.trainer.cli.main``.",
+        "",
+    ]
     for name, command in sorted((chosen.choices or {}).items()):
         text = (_help_of_extension(name) if name in extensions.commands() else command.format_help()).splitlines()
         lines += [*_title(f"netcl {name}", "-"), ".. code-block:: text", "", *_indented(text), ""]
@@ -144,30 +110,16 @@ def _role(distribution: str) -> str:
     return "\n".join(document(about)[:1])
 
 
-def _sections(chosen: list[Entry]) -> Iterator[tuple[str, list[Entry]]]:
-    groups: dict[str, list[Entry]] = {}
-    for entry in chosen:
-        groups.setdefault(_section_of(entry.origin), []).append(entry)
-    for origin in sorted(groups, key=lambda key: (key.count("."), key)):
-        yield (
-            origin,
-            sorted(groups[origin], key=lambda entry: (entry.kind == "module", entry.name.split(".")[-1].lower())),
-        )
-
-
-def _section_of(origin: str) -> str:
-    """Returns the module of a section: files of a folder share one, except in netcl.ops and netcl.nn."""
-    parts = origin.split(".")
-    return ".".join(parts[: 3 if parts[1:2] != ["core"] else 4])
-
-
-def _section_title(origin: str) -> str:
-    last = origin.split(".")[-1]
-    return _SECTION_TITLES.get(last, last.replace("_", " ").capitalize())
+def _sections(topic: Topic, chosen: list[Entry]) -> Iterator[tuple[str, list[Entry]]]:
+    """Yields the headings of a page in its order, each with its entries: classes first, then by name."""
+    for heading in topic.sections:
+        group = [entry for entry in chosen if section_of(entry)[1] == heading]
+        if group:
+            yield heading, sorted(group, key=lambda one: (_KINDS.index(one.kind), one.name.split(".")[-1].lower()))
 
 
 def _table(group: list[Entry]) -> list[str]:
-    listed = [entry for entry in group if entry.kind != "data"]
+    listed = [entry for entry in group if entry.kind not in ("data", "module")]
     if len(listed) < 2:
         return []
     return [".. autosummary::", "   :nosignatures:", "", *(f"   ~{entry.name}" for entry in listed), ""]
@@ -228,7 +180,12 @@ def _docstring(entry: Entry) -> str:
 
 
 def _sample(sample: Sample) -> list[str]:
-    lines = [".. code-block:: python", "", *_indented(sample.code.splitlines()), ""]
+    lines = [
+        ".. code-block:: python",
+        "",
+        *_indented((sample.code if sample.name.startswith("netcl ") else sample.shown).splitlines()),
+        "",
+    ]
     if sample.output:
         printed = sample.output.splitlines()
         printed = [*printed[:_PRINTED], "..."] if len(printed) > _PRINTED else printed

@@ -16,6 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,6 +25,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from monorepo import ROOT
 
 from docs_site.run_pages import state
+from netcl.core import naming
+from netcl.core.tensor.generator import default_generator
 
 FOLDER = ROOT / "docs" / "samples"
 _CELL = re.compile(r"^# %% (.+)$", re.MULTILINE)
@@ -37,6 +40,13 @@ class Sample:
     code: str
     before: str = ""
     output: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Returns the code after the functions of the lines before it that it calls: a reader must see them."""
+        called = {node.id for node in ast.walk(ast.parse(self.code)) if isinstance(node, ast.Name)}
+        functions = (node for node in ast.parse(self.before).body if isinstance(node, ast.FunctionDef))
+        return "\n\n\n".join([*(ast.unparse(one) for one in functions if one.name in called), self.code])
 
 
 def read(file: Path) -> list[Sample]:
@@ -81,9 +91,19 @@ def run(sample: Sample) -> str:
     names: dict[str, object] = {"__name__": "sample", "_show": _show}
     exec(compile(sample.before, sample.name, "exec"), names)
     printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
+    with contextlib.redirect_stdout(printed), _own_names():
         exec(compile(ast.fix_missing_locations(tree), sample.name, "exec"), names)
     return printed.getvalue()
+
+
+@contextlib.contextmanager
+def _own_names() -> Iterator[None]:
+    """Gives the next sample netcl's texts and random numbers again: ``netcl run`` leaves PyTorch's in the process."""
+    library, numbers = naming.library, default_generator.numbers
+    try:
+        yield
+    finally:
+        naming.library, default_generator.numbers = library, numbers
 
 
 def _show(value: object) -> None:

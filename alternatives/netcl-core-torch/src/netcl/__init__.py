@@ -140,9 +140,10 @@ def _warn_of_namesake() -> None:
     for name in installed:
         if name.startswith("netcl-") and name.endswith(".dist-info"):
             version = name.removeprefix("netcl-").removesuffix(".dist-info")
+            from netcl.siblings import repair
+
             warnings.warn(
-                f"netcl {version} is installed, another project, which has files under netcl/ too; pip uninstall netcl,"
-                " then pip install --force-reinstall --no-deps netcl-core",
+                f"netcl {version} is installed, another project, which has files under netcl/ too; {repair()}",
                 RuntimeWarning,
                 stacklevel=3,
             )
@@ -201,6 +202,10 @@ class _ProgramFinder:
     def find_spec(name: str, path: Any = None, target: Any = None) -> None:
         """Raises MissingDistributionError for the program's module if it is a subpackage that is not installed."""
         part = name.removeprefix("netcl.")
+        if name == "netcl.__main__" and sys.argv[:1] == ["-m"]:
+            raise MissingDistributionError(
+                "the command is part of netcl-trainer: pip install netcl-trainer; python -m netcl.core lists devices"
+            )
         if sys.argv[:1] == ["-m"] and name in sys.orig_argv and part != name and part in _SUBPACKAGES:
             raise _missing(part)
 

@@ -13,10 +13,32 @@ from importlib.util import find_spec
 from types import TracebackType
 
 _REQUIREMENT = re.compile(r"netcl-(\w+)>=([\d.]+),<([\d.]+)")
-_STRANGER = (
-    "the installed distribution named netcl is another project, which has files under netcl/ too: "
-    "pip uninstall netcl, then pip install --force-reinstall --no-deps netcl-core"
-)
+_LAYERS = ("core", "autograd", "nn", "optim", "data", "distributed", "trainer")
+
+
+def repair() -> str:
+    """Returns the commands that repair all layers after the unrelated project named netcl was installed over them.
+
+    pip lists each layer as installed, and has replaced or removed files of any of them.
+    """
+    from importlib.metadata import distributions
+
+    names = {(found.metadata["Name"] or "").lower().replace("_", "-") for found in distributions()}
+    layers = [f"netcl-{layer}" for layer in _LAYERS]
+    extensions = sorted(name for name in names if name.startswith("netcl-") and name not in layers)
+    again = " ".join([*(name for name in layers if name in names or name == "netcl-core"), *extensions])
+    return f"pip uninstall netcl, then pip install --force-reinstall --no-deps {again}"
+
+
+def refuse_stranger(name: str) -> None:
+    """Raises ImportError for ``name`` if ``netcl/__init__.py`` is that of the unrelated project named netcl."""
+    front = sys.modules.get("netcl")
+    if getattr(front, "__file__", None) and not hasattr(front, "MissingDistributionError"):
+        raise ImportError(f"{name} cannot be imported: {_stranger()}", name=name)
+
+
+def _stranger() -> str:
+    return f"the installed distribution named netcl is another project, which has files under netcl/ too: {repair()}"
 
 
 class Checked:
@@ -27,9 +49,7 @@ class Checked:
 
     def check(self) -> None:
         """Raises ImportError if a layer of ``REQUIRES`` in ``__about__`` is missing or not in its range."""
-        front = sys.modules.get("netcl")
-        if getattr(front, "__file__", None) and not hasattr(front, "MissingDistributionError"):
-            raise ImportError(f"netcl-{self.layer} cannot be imported: {_STRANGER}", name=f"netcl.{self.layer}")
+        refuse_stranger(f"netcl.{self.layer}")
         for requirement in self._about("REQUIRES"):
             sibling, low, high = _parts(requirement)
             installed = version_of(sibling)
@@ -57,7 +77,7 @@ class Checked:
             sibling = _parts(requirement)[0]
             if _owner(error.name or "") == sibling:
                 update = f"pip install --upgrade netcl-{sibling} netcl-{self.layer}"
-                cure = _STRANGER if _is_installed("netcl") else update
+                cure = _stranger() if _is_installed("netcl") else update
                 raise ImportError(
                     f"netcl-{self.layer} {self._about('__version__')} does not fit netcl-{sibling} "
                     f"{version_of(sibling)}: {error.msg}: {cure}",
@@ -110,7 +130,7 @@ def _owner(module: str) -> str:
 def _repair(sibling: str, requirement: str) -> str:
     """The command that brings the files of a layer. pip takes one for installed that has metadata and no files."""
     if _is_installed("netcl"):
-        return _STRANGER
+        return _stranger()
     if _is_installed(f"netcl-{sibling}"):
         return f"pip install --force-reinstall --no-deps netcl-{sibling}"
     return f"pip install '{requirement}'"

@@ -126,6 +126,25 @@ def test_intel_without_system_drivers(platforms):
 
 @needs_pyopencl
 @needs_intel
+@needs_pocl
+def test_a_use_of_pyopencl_before_netcl_is_named(tmp_path):
+    """The loader reads its list of drivers once, without the folder that netcl would write."""
+    code = "import pyopencl; pyopencl.get_platforms(); import netcl as nc; nc.zeros(2, device='intel')"
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("OCL_ICD_", "NETCL_"))}
+    env.update({"NETCL_CACHE_DIR": str(tmp_path), "OPENCL_VENDOR_PATH": str(tmp_path)})
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
+    first, *_, last = done.stderr.splitlines()
+    why = "Intel CPU runtime is installed and stays unseen in this process: pyopencl was used before netcl"
+    assert why in first
+    assert why in last
+    assert "no device answers to 'intel'" in done.stderr
+    asked_first = code.replace("import pyopencl;", "import netcl.core, pyopencl; netcl.core.manager.discover();")
+    done = subprocess.run([sys.executable, "-c", asked_first], env=env, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@needs_pyopencl
+@needs_intel
 def test_the_users_choice_stands(platforms, tmp_path):
     library = str(icd._wheel_files("intel-opencl-rt", "libintelocl.so")[0])
     only = tmp_path / "only.icd"

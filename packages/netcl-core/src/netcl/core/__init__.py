@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.interpreters import refuse_subinterpreters
+from netcl.siblings import refuse_stranger
 
+refuse_stranger(__name__)
 refuse_subinterpreters()  # before NumPy, which warns and goes on
 
 from netcl.core.__about__ import __version__ as __version__  # noqa: E402

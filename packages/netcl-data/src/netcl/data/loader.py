@@ -48,25 +48,33 @@ class DataLoader:
     A batch has the structure of a sample; see ``default_collate``. Each ``iter(loader)`` runs the next epoch. With the
     same ``seed``, batches are bit-identical for any ``num_workers``, and after a resume.
 
-    Args: dataset: ``dataset[i]`` and ``len(dataset)``; an IterableDataset; or one array or a tuple of arrays with a
-        common first axis, short for ``ArrayDataset``. batch_size: samples per batch. shuffle: a new random order each
-        epoch. drop_last: drop a short last batch. num_workers: processes that make the batches; 0: this process. They
-        start at the first ``iter`` and run until ``close`` (each has a copy of the dataset). A script that defines the
-        dataset, or a callable, itself needs ``if __name__ == "__main__":``, as each worker runs it once. sampler:
-        yields sample indices, in place of ``shuffle``. batch_sampler: yields lists of indices, in place of
-        ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``. collate_fn: list of samples -> batch. transforms:
-        callables on a sample's input (its first field), before collation. Filters of ``netcl.data.filters`` run on
-        whole batches if the dataset has ``get_batch``, with the same result. augment: callables on a batch, after
-        collation. Callables of ``netcl.data.filters`` and ``augment`` act on the inputs (mixup and cutmix on the labels
-        too); any other is called with ``(batch, rng)`` and returns a batch. seed: fixes the order and every random
-        number by (seed, epoch, sample), including ``random`` and ``numpy.random`` in ``dataset[i]`` and the callables.
-        None: drawn from the generator that ``netcl.manual_seed`` seeds if netcl.core is loaded, or NETCL_SEED, else a
-        random seed. prefetch: batches in flight per worker (2). timeout: seconds to wait for one batch of a worker; 0:
-        no limit as long as the worker is alive. start_method: "forkserver", "spawn", or "fork", which is refused once
-        pyopencl is loaded; None chooses. worker_init_fn: called with the worker's number in each worker.
+    Args:
+        dataset: ``dataset[i]`` and ``len(dataset)``; an IterableDataset; or one array or a tuple of arrays with a
+            common first axis, short for ``ArrayDataset``.
+        batch_size: samples per batch.
+        shuffle: a new random order each epoch.
+        drop_last: drop a short last batch.
+        num_workers: processes that make the batches; 0: this process. They start at the first ``iter`` and run until
+            ``close`` (each has a copy of the dataset). A script that defines the dataset, or a callable, itself needs
+            ``if __name__ == "__main__":``, as each worker runs it once.
+        sampler: yields sample indices, in place of ``shuffle``.
+        batch_sampler: yields lists of indices, in place of ``batch_size``, ``shuffle``, ``sampler`` and ``drop_last``.
+        collate_fn: list of samples -> batch.
+        transforms: callables on a sample's input (its first field), before collation. Filters of ``netcl.data.filters``
+            run on whole batches if the dataset has ``get_batch``, with the same result.
+        augment: callables on a batch, after collation. Callables of ``netcl.data.filters`` and ``augment`` act on the
+            inputs (mixup and cutmix on the labels too); any other is called with ``(batch, rng)`` and returns a batch.
+        seed: fixes the order and every random number by (seed, epoch, sample), including ``random`` and
+            ``numpy.random`` in ``dataset[i]`` and the callables. None: drawn from the generator that
+            ``netcl.manual_seed`` seeds if netcl.core is loaded, or NETCL_SEED, else a random seed.
+        prefetch: batches in flight per worker (2).
+        timeout: seconds to wait for one batch of a worker; 0: no limit as long as the worker is alive.
+        start_method: "forkserver", "spawn", or "fork", which is refused once pyopencl is loaded; None chooses.
+        worker_init_fn: called with the worker's number in each worker.
         use_shared_mem: pass batches through shared memory instead of pipes. These five have no effect without workers.
         device_queue: a queue or DeviceHandle of netcl.core: arrays become ``netcl.core.Tensor``; their transfer is
-        started one batch ahead. pin_memory: stage these transfers in page-locked memory.
+            started one batch ahead.
+        pin_memory: stage these transfers in page-locked memory.
 
     Raises:
         ValueError, TypeError: arguments that are wrong or exclude each other.

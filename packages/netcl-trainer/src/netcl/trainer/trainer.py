@@ -54,25 +54,31 @@ class Trainer:
     A batch is (inputs..., target), in NumPy arrays or tensors: the model is called with the inputs, the loss with
     output and target.
 
-    Args: device_queue: the queue or DeviceHandle of the model; None: the queue of its parameters. mixed_precision: True
-        or "float16": autocast with a GradScaler; "bfloat16": autocast alone. Weights, optimizer and checkpoints stay
-        float32. precision: the same in Lightning's words, "16-mixed", "bf16-mixed" or "32-true". grad_clip: the maximum
-        norm of all gradients as one vector; None: no limit. loss_fn: ``loss_fn(output, target)`` -> 0-d Tensor, the
-        mean over the batch; None: ``ag.cross_entropy``. metrics: names, as ``["accuracy", "f1"]`` (known: accuracy,
-        auc, confusion, f1, mae, mse, precision, r2, recall, rmse, top5), functions, or a dict of both. ``fn(output,
-        target)`` returns a Tensor of one element, the mean over the batch, or a number: such a function gets the NumPy
-        arrays of the whole epoch. None: accuracy if the loss is cross entropy, else nothing. auc, confusion, f1, r2 and
-        functions of numbers read the output of each step. metrics_stride: steps between two reads of loss and metrics;
-        in between they stay on the device. accumulation_steps: batches per optimizer step (gradient accumulation).
-        Gradients are weighted by samples, so that short batches and a short group at the end of an epoch are weighted
-        correctly. ema: a ``netcl.optim.ModelEMA`` or ``SWA`` of the model, updated after each step. Validation in
-        ``fit`` and the best files of ModelCheckpoint use the averages; the model itself keeps its own weights (``with
-        ema.averaged():`` swaps them). scheduler: stepped after each epoch; OneCycleLR after each step.
-        ReduceLROnPlateau gets ``val_loss`` or ``loss``, for mode "max" the accuracy. callbacks: see ``Callback``.
-        ``fit`` adds a ProgressBar if none is given. compile: capture the step after two steps of a batch shape and
-        replay it without Python; see ``CompiledStep``. Python values that the model computes are constant then; values
-        that change from step to step must be tensors. seed: seeds netcl's generators (dropout) when the Trainer is
-        created. Model and loaders have seeds of their own.
+    Args:
+        device_queue: the queue or DeviceHandle of the model; None: the queue of its parameters.
+        mixed_precision: True or "float16": autocast with a GradScaler; "bfloat16": autocast alone. Weights, optimizer
+            and checkpoints stay float32.
+        precision: the same in Lightning's words, "16-mixed", "bf16-mixed" or "32-true".
+        grad_clip: the maximum norm of all gradients as one vector; None: no limit.
+        loss_fn: ``loss_fn(output, target)`` -> 0-d Tensor, the mean over the batch; None: ``ag.cross_entropy``.
+        metrics: names, as ``["accuracy", "f1"]`` (known: accuracy, auc, confusion, f1, mae, mse, precision, r2, recall,
+            rmse, top5), functions, or a dict of both. ``fn(output, target)`` returns a Tensor of one element, the mean
+            over the batch, or a number: such a function gets the NumPy arrays of the whole epoch. None: accuracy if the
+            loss is cross entropy, else nothing. auc, confusion, f1, r2 and functions of numbers read the output of each
+            step.
+        metrics_stride: steps between two reads of loss and metrics; in between they stay on the device.
+        accumulation_steps: batches per optimizer step (gradient accumulation). Gradients are weighted by samples, so
+            that short batches and a short group at the end of an epoch are weighted correctly.
+        ema: a ``netcl.optim.ModelEMA`` or ``SWA`` of the model, updated after each step. Validation in ``fit`` and the
+            best files of ModelCheckpoint use the averages; the model itself keeps its own weights (``with
+            ema.averaged():`` swaps them).
+        scheduler: stepped after each epoch; OneCycleLR after each step. ReduceLROnPlateau gets ``val_loss`` or
+            ``loss``, for mode "max" the accuracy.
+        callbacks: see ``Callback``. ``fit`` adds a ProgressBar if none is given.
+        compile: capture the step after two steps of a batch shape and replay it without Python; see ``CompiledStep``.
+            Python values that the model computes are constant then; values that change from step to step must be
+            tensors.
+        seed: seeds netcl's generators (dropout) when the Trainer is created. Model and loaders have seeds of their own.
 
     Raises ValueError if the optimizer and the model share no parameter, BackendMismatchError if ``device_queue`` is not
     the model's queue.

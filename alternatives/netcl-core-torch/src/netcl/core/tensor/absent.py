@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-ABSENT_FUNCTIONS: dict[str, str] = {}
+ABSENT_FUNCTIONS, ABSENT_MODULES = dict[str, str](), dict[str, str]()

@@ -2,4 +2,8 @@
 
 from __future__ import annotations
 
-from netcl.core.device.discovery import *  # noqa: F403
+from netcl.siblings import refuse_stranger
+
+refuse_stranger(__name__)
+
+from netcl.core.device.discovery import *  # noqa: E402, F403

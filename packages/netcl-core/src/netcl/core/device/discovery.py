@@ -564,7 +564,8 @@ class DeviceManager:
         """Returns the error for a selector without a device: it lists all devices or, if there are none, the packages
         to install.
         """
-        hint = "" if self.discover() else "\n" + self._why_none()
+        why = str(_opencl().icd.late_advice()) if self.discover() else self._why_none()
+        hint = f"\n{why}" * bool(why)
         if str(selector).partition(":")[0] in _GPU_NAMES and not _pytorch_names:
             meant = "'gpu' is the best GPU of any maker, 'auto' the best device"
             hint = f"\n{selector!r} is PyTorch's word; {meant}, and 'cpu' is NumPy{hint}"

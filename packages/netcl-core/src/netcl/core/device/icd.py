@@ -39,7 +39,7 @@ else:
     _pyopencl = pyopencl
     _pyopencl_problem = ""
 
-__all__ = ["Driver", "advice", "ensure_drivers", "find_drivers", "require_pyopencl"]
+__all__ = ["Driver", "advice", "ensure_drivers", "find_drivers", "late_advice", "require_pyopencl"]
 
 _OWN_PREFIX = "netcl-icd-"
 _FILTERED_PREFIX = "netcl-vendors-"  # the user's choice, without files that name no library
@@ -265,6 +265,34 @@ def find_drivers() -> list[Driver]:
 
 _lock = threading.RLock()
 _ensured = False
+_late: list[str] = []  # drivers that the loader missed, as it had read its list before
+
+
+def _mapped() -> set[str]:
+    """Returns the names of the files that this process has mapped, the libraries among them."""
+    try:
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return set()
+    return {line.rpartition("/")[2] for line in lines if "/" in line}
+
+
+def _missed(entries: list[_Entry]) -> list[str]:
+    """Returns the drivers that netcl would show if the loader has loaded others already: it reads its list once."""
+    mapped = _mapped()
+    loaded = {entry.driver.name for entry in entries if Path(_identity(entry.driver.library)).name in mapped}
+    hidden = {entry.driver.name for entry in entries if entry.hidden and not entry.driver.problem}
+    return sorted(hidden - loaded) if loaded else []
+
+
+def late_advice() -> str:
+    """Returns why drivers of pip are absent if pyopencl was used before netcl, else ""."""
+    if not _late:
+        return ""
+    return (
+        f"{', '.join(_late)} is installed and stays unseen in this process: pyopencl was used before netcl, and its "
+        "loader reads the list of drivers once. Call netcl.core.manager.discover() before the first call of pyopencl."
+    )
 
 
 def ensure_drivers() -> None:
@@ -274,12 +302,15 @@ def ensure_drivers() -> None:
     Sets OCL_ICD_VENDORS to a folder in NETCL_CACHE_DIR (a temporary one if that is not writable) if the loader would
     miss a driver; never if the user set OCL_ICD_VENDORS. The drivers that OCL_ICD_FILENAMES names stay in use.
     """
-    global _ensured
+    global _ensured, _late
     if _ensured:
         return
     with _lock:
         if not _ensured:
             entries = _entries()
+            _late = _missed(entries)
+            if _late:
+                config.get_logger().warning("%s", late_advice())
             vendors = _chosen_vendors()
             if not vendors:
                 _show([entry for entry in entries if not entry.shown])
@@ -426,6 +457,7 @@ def _advice(gpu: bool) -> str:
     lines += [
         f"{driver.name} ({driver.library or driver.origin}): {driver.problem}." for driver in drivers if driver.problem
     ]
+    lines += filter(None, [late_advice()])
     lines += _card_advice(working)
     if not working and _pyopencl is not None:
         other = "install your vendor's OpenCL driver, or PoCL from your distribution (package pocl-opencl-icd)"

@@ -2,5 +2,9 @@
 
 from __future__ import annotations
 
-from netcl.core.memory.queue_pools import *  # noqa: F403
-from netcl.core.memory.queue_pools import __all__ as __all__
+from netcl.siblings import refuse_stranger
+
+refuse_stranger(__name__)
+
+from netcl.core.memory.queue_pools import *  # noqa: E402, F403
+from netcl.core.memory.queue_pools import __all__ as __all__  # noqa: E402

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from netcl.siblings import refuse_stranger
+
+refuse_stranger(__name__)  # another project's front imports these folders of netcl in place of its own modules
+
 if TYPE_CHECKING:
     from netcl.core.tensor.tensor import Tensor, _dtype_nbytes, _np_dtype
 

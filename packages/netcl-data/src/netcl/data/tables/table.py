@@ -46,11 +46,17 @@ class Table:
     the columns with their kinds: numbers, categories, dates (ISO 8601), texts that are mostly different, and empty
     ones; the latter two are left out.
 
-    Args: target: the column to predict, or a list of them; None: none. types: ``{column: kind}`` for kinds that are
-        found wrongly: "number", "category", "date", "text" (left out), or a format of dates such as "%d.%m.%Y". drop:
-        columns that are left out. missing_values: texts that stand for nothing, in addition to ``MISSING_VALUES``.
-        delimiter: None: found in the first line. decimal: the mark of a fraction. encoding: of a text file, UTF-8.
-        header: False for a file without names, whose columns are then "0", "1", .. budget: limits of the reader.
+    Args:
+        target: the column to predict, or a list of them; None: none.
+        types: ``{column: kind}`` for kinds that are found wrongly: "number", "category", "date", "text" (left out), or
+            a format of dates such as "%d.%m.%Y".
+        drop: columns that are left out.
+        missing_values: texts that stand for nothing, in addition to ``MISSING_VALUES``.
+        delimiter: None: found in the first line.
+        decimal: the mark of a fraction.
+        encoding: of a text file, UTF-8.
+        header: False for a file without names, whose columns are then "0", "1", ..
+        budget: limits of the reader.
 
     Raises TableError (a ValueError) for a file that is no table, with line and column, and for an unknown column;
     ImportError for a Parquet file without pyarrow; TypeError for data of another kind.
@@ -180,12 +186,14 @@ class Table:
     ) -> TableEncoding:
         """Returns the encoding of the columns, fitted to the rows of this table: give the training part alone.
 
-        Args: missing: what a missing number or date becomes: "mean", "median", a number, "flag" (the mean, and a
-            further value that is 1), or "error"; a dict names columns, and "default" the others. categories: "one-hot"
-            or "embedding" (ids for ``nn.Embedding``), or a dict. standardize: numbers and targets as (x - mean) / std.
-            unseen: a category that is not in this table becomes "zeros", or is an "error". task: "classification",
-            "regression" or "multilabel"; "auto": texts are classes, whole numbers with at most 20 values too, several
-            columns of 0 and 1 are labels, other numbers are regression.
+        Args:
+            missing: what a missing number or date becomes: "mean", "median", a number, "flag" (the mean, and a further
+                value that is 1), or "error"; a dict names columns, and "default" the others.
+            categories: "one-hot" or "embedding" (ids for ``nn.Embedding``), or a dict.
+            standardize: numbers and targets as (x - mean) / std.
+            unseen: a category that is not in this table becomes "zeros", or is an "error".
+            task: "classification", "regression" or "multilabel"; "auto": texts are classes, whole numbers with at most
+                20 values too, several columns of 0 and 1 are labels, other numbers are regression.
 
         Raises TableError for a target without values, with missing ones or that does not fit the task, and ValueError
         for an unknown option.
