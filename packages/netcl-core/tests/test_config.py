@@ -39,6 +39,7 @@ DEFAULTS = {
     "FAST_MATH": False,
     "DETERMINISTIC": False,
     "COMMAND_BUFFER": True,
+    "REPLAY": "on",
     "CHECK_CAPTURE": 0,
     "WATCHDOG_S": 30.0,
     "DIST_TIMEOUT_S": 30.0,
