@@ -271,16 +271,6 @@ from netcl.runtime.capture import capture
 step = capture(lambda x: x * 2 + 1, nc.ones(3))
 step.replay(nc.full((3,), 2.0))
 
-# %% netcl.runtime.capture.Replay
-from netcl.runtime.capture import Replay, capture
-
-step = capture(lambda x: x * 2 + 1, nc.ones(3))
-replay = Replay(step)
-replay.bind(0, nc.full((3,), 2.0))
-replay.run(0)
-replay.end()
-replay.result(replay.results()[0])
-
 # %% netcl.runtime.graph.Graph
 from netcl.runtime import graph
 
