@@ -1,0 +1,62 @@
+"""A place of a loop: the periods that follow the steps of one optimizer, and when they are logged and predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from netcl.runtime.prediction.call_log import PeriodLog
+from netcl.runtime.prediction.predicted_period import PredictedPeriod
+from netcl.runtime.prediction.stretch import Stretch
+
+__all__ = ["FAILURES", "Place"]
+
+FAILURES = 3  # periods in a row that were other ones than predicted, before a place waits
+_READS = 6  # reads of values in a period, each the end of a part
+_WAIT = 16  # periods that a place waits after failures, doubled each time
+
+
+class Place:
+    """The periods that follow the steps of one optimizer, the ``owner``: logs, and the stretch that predicts them."""
+
+    def __init__(self, owner: Callable[[], Any]) -> None:
+        self.owner: Callable[[], Any] = owner
+        self.periods: int = 0
+        self.logs: int = 0
+        self.before: PeriodLog | None = None
+        self.stretch: Stretch | None = None
+        self.failures: int = 0
+        self.waits: int = 0
+        self.resumes: int = 0  # the period in which a waiting place begins again
+        self.refused: bool = False
+        self.missed: tuple[int, list[int]] | None = None  # a read that the stretch has no part for
+        self.selections: set[Any] = set()  # rows that select other elements of a tensor from outside in each period
+
+    def note(self, pending: PredictedPeriod, cause: str) -> None:
+        """Notes that a period was not as predicted, or that a value was read where the stretch has no end of a part."""
+        known = self.stretch.barriers if self.stretch is not None else ()
+        if pending.missed and pending.missed not in known and len(known) < _READS:
+            self.missed = pending.missed, pending.held
+        else:
+            self.fail(cause)
+
+    def select(self, target: Any) -> None:
+        """Has calls of ``target`` on tensors from outside run at once, and the place begin again."""
+        self.selections.add(target)
+        self.before, self.logs = None, 0
+
+    def divide(self) -> None:
+        """Makes the stretch again, with a part that ends before the read that was missed."""
+        assert self.stretch is not None
+        assert self.missed is not None
+        (position, held), self.missed = self.missed, None
+        self.stretch = self.stretch.divided(position, held)
+
+    def fail(self, cause: str) -> None:
+        """Notes a period that was not as predicted."""
+        self.failures += 1
+        if self.failures >= FAILURES:
+            self.stretch = self.before = None
+            self.failures = self.logs = 0
+            self.resumes = self.periods + (_WAIT << min(self.waits, 10))
+            self.waits += 1
