@@ -121,6 +121,12 @@ class _Gradient:
             assign(before, self.after)
             self.after = before
 
+    def forget(self) -> None:
+        """Lets go of the gradient of before the step if no replay compares with it or writes it."""
+        if not self.read:
+            self.before = self._held = None
+            del self._shared
+
     def check(self) -> None:
         """Raises CaptureError if a replay would begin without a gradient and the recorded step did not, or reverse."""
         if (self.parameter.grad is None) is not (self.before is None):
@@ -243,6 +249,8 @@ class CapturedStep:
         self._views = [storage for storage in outside.values() if isinstance(storage, ViewStorage)]
         self._written = [calls.outside[number]._storage for number in calls.written()]
         self._exchange = self._exchanged() if calls.complete and not self._views else None
+        for gradient in self._gradients:
+            gradient.forget()
         for view in self._views:
             view.pinned = True
             view.invalidate()

@@ -25,6 +25,7 @@ class Place:
         self.logs: int = 0
         self.before: PeriodLog | None = None
         self.stretch: Stretch | None = None
+        self.is_new: bool = False  # the stretch has not been replayed
         self.failures: int = 0
         self.waits: int = 0
         self.resumes: int = 0  # the period in which a waiting place begins again

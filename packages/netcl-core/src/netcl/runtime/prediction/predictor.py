@@ -261,6 +261,9 @@ class ThreadPredictor:
         if pending is not None:
             if pending.commit():
                 place.failures = place.waits = 0
+                if place.is_new:
+                    place.is_new = False
+                    _release_cached(self._engine)  # what the calls one by one had
             elif pending.position:
                 pending.settle("another period")
                 place.note(pending, "another period")
@@ -272,8 +275,8 @@ class ThreadPredictor:
                 if selection is not None:
                     place.select(selection)
                 elif before is not None and alike(before, log):
-                    if place.stretch is None and log.engine.name == "cl":
-                        log.engine.pool.clear()  # the capture has memory of its own
+                    _release_cached(log.engine)  # the capture has memory of its own
+                    place.is_new = True
                     place.stretch = Stretch(before, log, results)
                     place.before = None
             except Selection as selection_found:
@@ -305,6 +308,12 @@ class ThreadPredictor:
         place = self._place
         if place is not None:
             place.note(pending, cause)
+
+
+def _release_cached(engine: Any) -> None:
+    """Gives unused memory of the engine's pool back to the driver."""
+    if engine.name == "cl":
+        engine.pool.clear()
 
 
 _thread = _Thread()
