@@ -331,7 +331,7 @@ def postponing() -> AbstractContextManager[None]:
 
 
 def hint() -> bool:
-    """Notes that the program has asked for compiled calls: periods of the calling thread are predicted from the third
+    """Notes that the program has asked for compiled calls: periods of the calling thread are predicted from the fourth
     one on. Returns True while its calls are logged or predicted, so that they must not be fused as they are made.
     """
     return _thread.predictor.hint()
