@@ -35,6 +35,7 @@ SEEN_IN = {
     "FAST_MATH": "netcl-autograd/tests/test_compiler.py",
     "DETERMINISTIC": "tuning/test_shipped.py",
     "COMMAND_BUFFER": "capture/test_capture.py",
+    "REPLAY": "netcl-optim/tests/test_prediction.py",
     "CHECK_CAPTURE": "netcl-trainer/tests/test_step.py",
     "WATCHDOG_S": "device/test_lost_devices.py",
     "DIST_TIMEOUT_S": "netcl-distributed/tests/test_groups.py",

@@ -132,6 +132,7 @@ def _warn_of_namesake() -> None:
     """Warn if the unrelated project named netcl is installed in the same folder: it has files of the same paths."""
     import os
     import warnings
+    from importlib import import_module
 
     try:
         installed = os.listdir(os.path.dirname(os.path.dirname(__file__)))
@@ -140,10 +141,9 @@ def _warn_of_namesake() -> None:
     for name in installed:
         if name.startswith("netcl-") and name.endswith(".dist-info"):
             version = name.removeprefix("netcl-").removesuffix(".dist-info")
-            from netcl.siblings import repair
-
+            siblings = import_module("netcl.siblings")
             warnings.warn(
-                f"netcl {version} is installed, another project, which has files under netcl/ too; {repair()}",
+                f"netcl {version} is installed, another project, which has files under netcl/ too; {siblings.repair()}",
                 RuntimeWarning,
                 stacklevel=3,
             )
