@@ -63,23 +63,21 @@ def test_halves_at_odd_addresses_have_the_bits_of_numpy(
         values = np.concatenate([exact, between, np.array([65519.9, 65520.0, 1e30, -1e-30] * 4, np.float32)])
         wanted = values.astype(np.float16).astype(np.float32)
     context = opencl.queue.context
-    # PoCL 3.0 makes a program without a kernel of eight doubles on a Zen 4, which it takes for a Zen 3.
-    for lanes in (most_lanes, 24 - most_lanes):
-        defines = {
-            "LANES": lanes, "WIDE_LOAD": f"vload_half{lanes}", "WIDE_STORE": f"vstore_half{lanes}_rte",
-            "STORE(x, p)": store.format(lanes),
-        }  # fmt: skip
-        text = half_vectors.unaligned() + "".join(f"#define {name} {value}\n" for name, value in defines.items())
-        program = raw_program(context, text + CONVERSIONS)
-        program._build(standard.encode(), [opencl.queue.device])
-        built = cl.Program(program)
-        if built.get_info(cl.program_info.NUM_KERNELS):
-            break
+    defines = {
+        "LANES": most_lanes, "WIDE_LOAD": f"vload_half{most_lanes}", "WIDE_STORE": f"vstore_half{most_lanes}_rte",
+        "STORE(x, p)": store.format(most_lanes),
+    }  # fmt: skip
+    text = half_vectors.unaligned() + "".join(f"#define {name} {value}\n" for name, value in defines.items())
+    program = raw_program(context, text + CONVERSIONS)
+    program._build(standard.encode(), [opencl.queue.device])
+    built = cl.Program(program)
+    if "double" in store and not built.get_info(cl.program_info.NUM_KERNELS):
+        pytest.skip("needs a processor that PoCL 3.0 knows: of eight doubles it makes no kernel on a Zen 4")
     kernel = new_kernel(built, "convert")
     given = cl.Buffer(context, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR, hostbuf=values)
     out, room = (cl.Buffer(context, cl.mem_flags.READ_WRITE, size) for size in (values.nbytes, values.nbytes // 2 + 2))
     kernel.set_args(given, out, room)
-    cl.enqueue_nd_range_kernel(opencl.queue, kernel, (values.size // lanes,), (1,))
+    cl.enqueue_nd_range_kernel(opencl.queue, kernel, (values.size // most_lanes,), (1,))
     found = np.empty_like(values)
     cl.enqueue_copy(opencl.queue, found, out)
     np.testing.assert_array_equal(found, wanted)
