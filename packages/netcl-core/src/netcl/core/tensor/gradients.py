@@ -196,13 +196,16 @@ def is_recorded(tensor: Any) -> bool:
 
 
 def grad_fn_of(tensor: Any) -> Any:
-    """``grad_fn`` of a tensor whose slot has a mark: None, or what the computation of deferred storage leaves there."""
-    if tensor._grad_fn is LATER:
-        with lock:  # another thread may be in the middle of computing it
-            tensor._storage.materialize()
-    elif tensor._grad_fn.pending is not None:
-        tensor._grad_fn.pending.settle("a place in the graph was used")
-    return None if type(tensor._grad_fn) is Mark else tensor._grad_fn
+    """``grad_fn`` of a tensor: if its slot has a mark None, or what the computation of its storage leaves there."""
+    made = tensor._grad_fn
+    if type(made) is Mark:
+        if made is LATER:
+            with lock:  # another thread may be in the middle of computing it
+                tensor._storage.materialize()
+        elif made.pending is not None:
+            made.pending.settle("a place in the graph was used")
+        made = tensor._grad_fn
+    return None if type(made) is Mark else made
 
 
 class Shared:
