@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import signal
 import subprocess
@@ -184,8 +185,11 @@ def test_a_start_that_fails(cases):
         list(loader)
 
 
+_numbers = itertools.count()
+
+
 def script(tmp_path, text, **options):
-    path = tmp_path / "program.py"
+    path = tmp_path / f"program_{next(_numbers)}.py"  # its own, as another one may be read at this moment
     path.write_text(textwrap.dedent(text))
     # Threads of a linear algebra library would make Python 3.12 warn of a fork.
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -286,7 +290,8 @@ def test_processes_that_make_rings_at_once_keep_their_segments(tmp_path):
     """
     programs = [script(tmp_path, text) for _ in range(3)]
     try:
-        assert [program.communicate(timeout=60)[0].strip() for program in programs] == ["kept"] * 3
+        ended = [program.communicate(timeout=60) for program in programs]
+        assert [said.strip() for said, _ in ended] == ["kept"] * 3, [error for _, error in ended]
     finally:
         for program in programs:
             program.kill()
