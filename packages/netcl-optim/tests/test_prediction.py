@@ -583,3 +583,27 @@ def test_an_optimizer_of_a_predicted_loop_is_copied() -> None:
         copied = pickle.loads(pickle.dumps(net.optimizer))
         assert copied.param_groups[0]["lr"] == net.optimizer.param_groups[0]["lr"]
         assert copy.deepcopy(net.optimizer).lr == net.optimizer.lr
+
+
+def test_a_result_that_is_copied_to_another_device_is_read(replays: Callable[[], int]) -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8))
+        out.square().mean().backward()
+        net.seen.append(out.detach().cpu().numpy())
+        net.optimizer.step()
+
+    assert same(loop)
+    assert replays() >= STEPS - 7
+
+
+def test_results_of_another_class_are_returned_while_calls_are_logged() -> None:
+    @prediction.event
+    def as_parameter(x: Tensor) -> Tensor:
+        return ag.Parameter(x.detach())
+
+    def loop(net: Net, number: int) -> None:
+        net.step()
+        net.seen.append(as_parameter(net.tensor(2)))
+
+    assert same(loop)

@@ -104,7 +104,7 @@ class PeriodLog:
         self._outside: dict[int, int] = {}
         self._memory: list[tuple[Any, Any]] = []  # storage and shape of the tensors from outside before the first call
         self._slots: dict[int, tuple[weakref.ref[Any], Made]] = {}
-        self._made: list[tuple[weakref.ref[Any], Any, Any]] = []  # by slot: the tensor, its storage, its mark or node
+        self._made: list[tuple[weakref.ref[Any], Made]] = []  # by slot
         self._storages: dict[int, weakref.ref[Any]] = {}
 
     def run(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
@@ -129,7 +129,10 @@ class PeriodLog:
         result = run_call(target, args, kwargs, record)
         call.draws = default_generator.offset != drawn
         made: list[Made] = []
-        call.result = described(result, lambda tensor: self._result(tensor, made))
+        try:
+            call.result = described(result, lambda tensor: self._result(tensor, made))
+        except Unpredictable as unpredictable:
+            raise Broken(str(unpredictable), result) from None
         if not isinstance(result, (TensorData, tuple, list, type(None))):
             raise Broken(f"a call returns a {type(result).__name__}", result)
         call.made = tuple(made)
@@ -180,18 +183,18 @@ class PeriodLog:
         earlier = self._slot(tensor)
         if earlier is not None:
             if tensor._requires_grad is not earlier.requires_grad:
-                raise Broken("a call makes a tensor require grad", None)
+                raise Unpredictable("a call makes a tensor require grad")
             return Slot(earlier.slot)
         if id(tensor) in self._outside:
             return Outside(self._outside[id(tensor)])
         if type(tensor) is not Tensor or tensor.engine is not self.engine:
-            raise Broken("a result of another class or device", None)
+            raise Unpredictable("a result of another class or device")
         geometry = geometry_of(tensor) if type(tensor._storage) is ViewStorage else None
         mark = tensor._grad_fn if type(tensor._grad_fn) is gradients.Mark else None
         fresh = Made(len(self._made), tensor.engine, tensor.shape, tensor.dtype, tensor._requires_grad, mark, geometry)
         ref, root = weakref.ref(tensor), root_of(tensor)
         self._slots[id(tensor)] = ref, fresh
-        self._made.append((ref, fresh, None))
+        self._made.append((ref, fresh))
         self._storages[id(root)] = weakref.ref(root)
         made.append(fresh)
         return Slot(fresh.slot)
@@ -210,7 +213,7 @@ class PeriodLog:
         results: list[Result] = []
         roots = {id(root_of(tensor)) for tensor in self.outside}
         places: dict[int, int] = {}  # by storage: the slot of its first result
-        for slot, (ref, made, _) in enumerate(self._made):
+        for slot, (ref, made) in enumerate(self._made):
             tensor = ref()
             if tensor is None:
                 continue

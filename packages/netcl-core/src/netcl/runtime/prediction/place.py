@@ -33,13 +33,13 @@ class Place:
         self.missed: tuple[int, list[int]] | None = None  # a read that the stretch has no part for
         self.selections: set[Any] = set()  # rows that select other elements of a tensor from outside in each period
 
-    def note(self, pending: PredictedPeriod, cause: str) -> None:
+    def note(self, pending: PredictedPeriod) -> None:
         """Notes that a period was not as predicted, or that a value was read where the stretch has no end of a part."""
         known = self.stretch.barriers if self.stretch is not None else ()
         if pending.missed and pending.missed not in known and len(known) < _READS:
             self.missed = pending.missed, pending.held
         else:
-            self.fail(cause)
+            self.fail()
 
     def select(self, target: Any) -> None:
         """Has calls of ``target`` on tensors from outside run at once, and the place begin again."""
@@ -53,7 +53,7 @@ class Place:
         (position, held), self.missed = self.missed, None
         self.stretch = self.stretch.divided(position, held)
 
-    def fail(self, cause: str) -> None:
+    def fail(self) -> None:
         """Notes a period that was not as predicted."""
         self.failures += 1
         if self.failures >= FAILURES:

@@ -127,7 +127,7 @@ class ThreadPredictor:
         if pending is not None and pending.position:
             self._stop()
             pending.settle(cause)
-            self._note(pending, cause)
+            self._note(pending)
         elif log is not None and log.calls and not reads:
             self._log = None
             self._report.causes[f"log: {cause}"] += 1
@@ -140,7 +140,7 @@ class ThreadPredictor:
             name = target.name if isinstance(target, OpRow) else target.__qualname__
             self._stop()
             pending.settle(f"another call: {name}")
-            self._note(pending, name)
+            self._note(pending)
             return run_call(target, args, kwargs, record)
         if log is None:
             self._stop()
@@ -169,9 +169,13 @@ class ThreadPredictor:
                 hooks_of_thread.state = outer
 
     def _is_source(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """Returns True for a call that uses no tensor of the period's device, as of a factory, or a copy to it."""
+        """Returns True for a call that uses no tensor of the period's device, as of a factory, or that copies one to or
+        from another device, which is a read.
+        """
         tensors = list(tensors_in((args, kwargs)))
         if tensors:
+            if isinstance(target, OpRow) and target.name == "transfer":
+                return not any(tensor._requires_grad for tensor in tensors)
             place = self._place
             if place is not None and target in place.selections:
                 period: Any = self._pending or self._log
@@ -266,7 +270,7 @@ class ThreadPredictor:
                     _release_cached(self._engine)  # what the calls one by one had
             elif pending.position:
                 pending.settle("another period")
-                place.note(pending, "another period")
+                place.note(pending)
         elif log is not None and log.calls:
             before, place.before = place.before, log
             try:
@@ -301,13 +305,13 @@ class ThreadPredictor:
         if place is not None:
             place.before = None
             place.failures = FAILURES - 1
-            place.fail(cause)
+            place.fail()
         self._stop()
 
-    def _note(self, pending: PredictedPeriod, cause: str) -> None:
+    def _note(self, pending: PredictedPeriod) -> None:
         place = self._place
         if place is not None:
-            place.note(pending, cause)
+            place.note(pending)
 
 
 def _release_cached(engine: Any) -> None:
