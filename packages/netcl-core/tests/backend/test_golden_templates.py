@@ -251,6 +251,14 @@ def _recurrences() -> Instances:
                         f"contract_recurrence/{dtype}_{kind}_{name}_{n}_{hidden}",
                         partial(recurrence._program, dtype, kind, *tiles),
                     )
+    for kind in recurrence.GATES:
+        for n, hidden in ((32, 64), (300, 128), (2, 1)):
+            group = recurrence._group(GPU._replace(units=64), "float32", kind, n, hidden)
+            assert group is not None
+            yield (
+                f"contract_recurrence_groups/float32_{kind}_{n}_{hidden}",
+                partial(recurrence._group_program, "float32", kind, hidden, group),
+            )
 
 
 def _moves() -> Instances:

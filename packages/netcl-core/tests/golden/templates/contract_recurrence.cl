@@ -21,9 +21,8 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
-// All time steps of a recurrent net, and all steps back. Batch rows are independent: the work-item that owns a row runs
-// all its time steps. recurrence_cells.py writes the statements for which a line has `$name`: unrolled rows and
-// vectors, and the state algebra of the kind of cell.
+// The arguments of a walk over the time steps of a recurrent net, and the formulas of a step, for all of its kernels.
+// recurrence_cells.py writes the statements for which a line of a kernel has `$name`.
 //
 // forward    s = x[t] + bias + h[t-1] W^T for each gate, and then by the kind of cell (gates i f g o; r z n; one):
 //            lstm  c[t] = sigmoid(f) c[t-1] + sigmoid(i) tanh(g), h[t] = sigmoid(o) tanh(c[t])
@@ -34,13 +33,6 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 // backward   the gradients by s (`by_sum`, gates * hidden for each row) and, for gru, by x (`by_x`), from the last step to
 //            the first, and those by h and c before the first step. `carry` (2, n, hidden) has the gradient that goes to
 //            the step before without a weight; its two halves take turns.
-//
-// One work-item: `rows` rows of the batch and `units` units of each gate, for the steps first .. last in the order of the
-// walk. It runs ROWS x WIDE accumulators over the state, or BACK_ROWS x BACK_WIDE over the gradients of the next step.
-// Rows and units past the end are the last ones again: computed twice, with one result. On a CPU a work-item has all
-// units and iterates over all steps; elsewhere it has one unit, and a step is a launch. weight is (hidden, gates *
-// hidden) in forward and (gates * hidden, hidden) in backward, or where tiles of units are whole, one such matrix for
-// each tile, so that it is read in order. No local memory.
 
 typedef struct {
     long steps, n, hidden, reverse, first, last, rows, units;
@@ -49,6 +41,17 @@ typedef struct {
 } walk;
 
 static inline REALV logistic(const REALV x) { return 1 / (1 + exp(-x)); }
+
+// All time steps of a recurrent net, and all steps back. Batch rows are independent: the work-item that owns a row runs
+// all its time steps. recurrence_cells.py writes the statements for which a line has `$name`: unrolled rows and
+// vectors, and the state algebra of the kind of cell.
+//
+// One work-item: `rows` rows of the batch and `units` units of each gate, for the steps first .. last in the order of the
+// walk. It runs ROWS x WIDE accumulators over the state, or BACK_ROWS x BACK_WIDE over the gradients of the next step.
+// Rows and units past the end are the last ones again: computed twice, with one result. On a CPU a work-item has all
+// units and iterates over all steps; elsewhere it has one unit, and a step is a launch. weight is (hidden, gates *
+// hidden) in forward and (gates * hidden, hidden) in backward, or where tiles of units are whole, one such matrix for
+// each tile, so that it is read in order. No local memory.
 
 __kernel void forward(__global const REAL* x, __global const REAL* weight, __global const REAL* bias,
                       __global const REAL* state, __global const REAL* cell, __global REAL* out, __global REAL* cells,

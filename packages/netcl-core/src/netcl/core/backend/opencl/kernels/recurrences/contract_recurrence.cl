@@ -2,30 +2,12 @@
 // all its time steps. recurrence_cells.py writes the statements for which a line has `$name`: unrolled rows and
 // vectors, and the state algebra of the kind of cell.
 //
-// forward    s = x[t] + bias + h[t-1] W^T for each gate, and then by the kind of cell (gates i f g o; r z n; one):
-//            lstm  c[t] = sigmoid(f) c[t-1] + sigmoid(i) tanh(g), h[t] = sigmoid(o) tanh(c[t])
-//            gru   n = tanh(x_n + sigmoid(r) q) with q the n of bias + h[t-1] W^T,
-//                  h[t] = (1 - sigmoid(z)) n + sigmoid(z) h[t-1]
-//            tanh  h[t] = tanh(s), relu  h[t] = max(s, 0)
-//            `kept` has the values of the gates, 4 * hidden for each row: i f g o, or r z n q.
-// backward   the gradients by s (`by_sum`, gates * hidden for each row) and, for gru, by x (`by_x`), from the last step to
-//            the first, and those by h and c before the first step. `carry` (2, n, hidden) has the gradient that goes to
-//            the step before without a weight; its two halves take turns.
-//
 // One work-item: `rows` rows of the batch and `units` units of each gate, for the steps first .. last in the order of the
 // walk. It runs ROWS x WIDE accumulators over the state, or BACK_ROWS x BACK_WIDE over the gradients of the next step.
 // Rows and units past the end are the last ones again: computed twice, with one result. On a CPU a work-item has all
 // units and iterates over all steps; elsewhere it has one unit, and a step is a launch. weight is (hidden, gates *
 // hidden) in forward and (gates * hidden, hidden) in backward, or where tiles of units are whole, one such matrix for
 // each tile, so that it is read in order. No local memory.
-
-typedef struct {
-    long steps, n, hidden, reverse, first, last, rows, units;
-    long biased, by_out, by_cells;  // 1 if there is a bias, a gradient by out, by cells
-    long weight_unit, weight_step, weight_gate;  // of weight, from a unit, step of the sum, gate to the next
-} walk;
-
-static inline REALV logistic(const REALV x) { return 1 / (1 + exp(-x)); }
 
 __kernel void forward(__global const REAL* x, __global const REAL* weight, __global const REAL* bias,
                       __global const REAL* state, __global const REAL* cell, __global REAL* out, __global REAL* cells,

@@ -1,4 +1,4 @@
-"""Recurrent nets on OpenCL devices: all steps in one launch on a CPU, a launch for each elsewhere."""
+"""Recurrent nets on OpenCL devices: all steps in one launch, unless a GPU has to read a large weight at each step."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.opencl.kernels.recurrences.recurrence_cells import CELLS, backward_parts, forward_parts
+from netcl.core.backend.opencl.kernels.recurrences.recurrence_cells import (
+    CELLS,
+    backward_parts,
+    forward_parts,
+    shared_parts,
+)
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.device.capabilities import profile_of
+from netcl.core.dtypes import itemsize
 from netcl.core.layout import contiguous_strides
 
 if TYPE_CHECKING:
@@ -18,6 +24,10 @@ GATES = {kind: cell.gates for kind, cell in CELLS.items()}
 # Rows of a tile of so many vectors, by the registers of the processor.
 _ROWS_OF_16 = {4: 3, 3: 4, 2: 6, 1: 8}
 _ROWS_OF_32 = {4: 4, 3: 8, 2: 8, 1: 8}
+# Of groups that run all steps: bytes of a weight, rows of the batch, and work-items that share a unit.
+_LARGEST_WEIGHT = 4 << 20
+_MOST_ROWS = 4
+_MOST_PARTS = 8
 
 
 class _Tile(NamedTuple):
@@ -59,7 +69,39 @@ def _program(dtype: str, kind: str, forth: _Tile, back: _Tile) -> str:
     defines.append(("TILE_UNITS", f"({forth.wide} * {lanes})" if cell.gates == 1 else lanes))
     defines.append(("BACK_UNITS", f"({back.wide} * {lanes})"))
     parts = forward_parts(cell, forth.rows, forth.wide, lanes) | backward_parts(cell, back.rows, back.wide, lanes)
-    return filled(source(("storage", "contract_recurrence"), tuple(defines)), parts)
+    return filled(source(("storage", "contract_recurrence_walk", "contract_recurrence"), tuple(defines)), parts)
+
+
+class _Group(NamedTuple):
+    """The rows of the batch of a group, and the work-items that share a unit."""
+
+    rows: int
+    split: int
+
+
+def _group(device: Traits, dtype: str, kind: str, n: int, hidden: int) -> _Group | None:
+    """Returns the groups that run all steps on a GPU; None on a CPU, and for a weight that a core would read too slowly
+    at each step.
+    """
+    size = itemsize(dtype)
+    if device.is_cpu or hidden > device.group or GATES[kind] * hidden * hidden * size > _LARGEST_WEIGHT:
+        return None
+    rows = max(1, min(_MOST_ROWS, ceil(n / device.units)))
+    shared = rows * GATES[kind] * hidden * size
+    return _Group(rows, max(1, min(_MOST_PARTS, device.group // hidden, 1 + device.local_memory // shared)))
+
+
+@lru_cache(maxsize=256)
+def _group_program(dtype: str, kind: str, hidden: int, group: _Group) -> str:
+    cell, rows, split = CELLS[kind], group.rows, group.split
+    defines: list[tuple[str, object]] = [
+        (f"DTYPE_{dtype.upper()}", 1), ("GATES", cell.gates), ("VECTOR", 1), ("REALV", "REAL"),
+        ("GLOAD(p)", "(*(p))"), ("GSTORE(x, p)", "(*(p) = (x))"), ("ROWS", rows), ("HIDDEN", hidden),
+        ("SPLIT", split), ("CHUNK", ceil(hidden / split)),
+    ]  # fmt: skip
+    parts = forward_parts(cell, rows, cell.gates, 1) | backward_parts(cell, rows, 1, 1)
+    parts |= shared_parts(rows, cell.gates, split)
+    return filled(source(("storage", "contract_recurrence_walk", "contract_recurrence_groups"), tuple(defines)), parts)
 
 
 def _split(engine: Any, tile: _Tile, n: int, hidden: int) -> tuple[tuple[int, int], int, int]:
@@ -130,15 +172,27 @@ def recurrence(
     if out.size == 0:
         return out, cells, kept
     forth, back = _tiles(device, dtype, kind, n, hidden)
-    text = _program(dtype, kind, forth, back)
-    size, rows, units = _split(engine, forth, n, hidden)
     turned = _forth(engine, weight, forth)
     buffers = [x, turned.data, x if bias is None else bias, state, state if cell is None else cell]
+    has_bias = (int(bias is not None), 0, 0)
+    group = _group(device, dtype, kind, n, hidden)
+    if group is not None:
+        argument = struct(steps, n, hidden, int(reverse), 0, 0, 0, 0, has_bias, turned.strides)
+        text = _group_program(dtype, kind, hidden, group)
+        engine.launch(text, "forward", *_groups(group, n, hidden), [*buffers, out, cells, kept, argument])
+        return out, cells, kept
+    text = _program(dtype, kind, forth, back)
+    size, rows, units = _split(engine, forth, n, hidden)
     for first, last in [(0, steps - 1)] if device.is_cpu else [(step, step) for step in range(steps)]:
-        has_bias = (int(bias is not None), 0, 0)
         argument = struct(steps, n, hidden, int(reverse), first, last, rows, units, has_bias, turned.strides)
         engine.launch(text, "forward", size, (1, 1) if device.is_cpu else None, [*buffers, out, cells, kept, argument])
     return out, cells, kept
+
+
+def _groups(group: _Group, n: int, hidden: int) -> tuple[tuple[int], tuple[int]]:
+    """Returns the global and the local size."""
+    items = hidden * group.split
+    return (items * ceil(n / group.rows),), (items,)
 
 
 def recurrence_back(
@@ -164,14 +218,20 @@ def recurrence_back(
     if out.size == 0:
         return by_x, by_sum, by_state, by_cell
     forth, back = _tiles(device, dtype, kind, n, hidden)
-    text = _program(dtype, kind, forth, back)
-    size, rows, units = _split(engine, back, n, hidden)
     carry = engine.empty((2, n, hidden), dtype)
     tiled = _back(engine, weight, back, steps)
     buffers = [tiled.data, state, state if cell is None else cell, out, cells, kept]
     buffers += [out if grad is None else grad for grad in (by_out, by_cells)]
     buffers += [by_x, by_sum, by_state, by_cell, carry]
     has_gradients = [int(grad is not None) for grad in (by_out, by_cells)]
+    group = _group(device, dtype, kind, n, hidden)
+    if group is not None:
+        argument = struct(steps, n, hidden, int(reverse), 0, 0, 0, 0, 0, has_gradients, tiled.strides)
+        text = _group_program(dtype, kind, hidden, group)
+        engine.launch(text, "backward", *_groups(group, n, hidden), [*buffers, argument])
+        return by_x, by_sum, by_state, by_cell
+    text = _program(dtype, kind, forth, back)
+    size, rows, units = _split(engine, back, n, hidden)
     for first, last in [(steps - 1, -1)] if device.is_cpu else [(step, step) for step in range(steps - 1, -2, -1)]:
         argument = struct(steps, n, hidden, int(reverse), first, last, rows, units, 0, has_gradients, tiled.strides)
         engine.launch(text, "backward", size, (1, 1) if device.is_cpu else None, [*buffers, argument])

@@ -11,7 +11,7 @@ from string import Template
 
 from netcl.core.backend.opencl.templates import filled
 
-__all__ = ["CELLS", "Cell", "backward_parts", "forward_parts"]
+__all__ = ["CELLS", "Cell", "backward_parts", "forward_parts", "shared_parts"]
 
 
 @dataclass(frozen=True)
@@ -169,6 +169,21 @@ def backward_parts(cell: Cell, rows: int, wide: int, lanes: int) -> dict[str, st
         "products_back": _products(rows, wide),
         "gradients": "\n".join(gradients),
     }
+
+
+def shared_parts(rows: int, gates: int, split: int) -> dict[str, str]:
+    """Returns the parts of contract_recurrence_groups.cl that add the sums of the work-items of a unit, in order."""
+    parts = {}
+    for name, wide in (("", gates), ("_back", 1)):
+        sums = [(f"c{i}_{j}", f"[{i * wide + j}][u]") for i in range(rows) for j in range(wide)]
+        stores = " ".join(f"shared[part - 1]{place} = {value};" for value, place in sums)
+        share = f"if (part > 0) {{ {stores} }}\nbarrier(CLK_LOCAL_MEM_FENCE);"
+        add = "\n".join(
+            f"{value} += {' + '.join(f'shared[{other}]{place}' for other in range(split - 1))};"
+            for value, place in sums
+        )
+        parts |= {f"share{name}": share if split > 1 else "", f"add{name}": add if split > 1 else ""}
+    return parts
 
 
 def _rows(source: str, length: str, rows: int) -> str:
