@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import copy
 import gc
+import os
 import pickle
+import signal
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -17,12 +21,13 @@ import netcl.autograd as ag
 from netcl.amp import GradScaler
 from netcl.autograd.graph import saved_tensors_hooks
 from netcl.core import Tensor, config
-from netcl.core.errors import ShapeError
+from netcl.core.errors import DeviceLostError, OutOfMemoryError, ShapeError
 from netcl.core.tensor.factories import from_numpy
 from netcl.ops.random import manual_seed, rand
 from netcl.optim import SGD, Adam
 from netcl.profiling import profile
 from netcl.runtime import prediction
+from netcl.runtime.capture import Replay
 
 pytestmark = pytest.mark.level("capture")
 
@@ -607,3 +612,112 @@ def test_results_of_another_class_are_returned_while_calls_are_logged() -> None:
         net.seen.append(as_parameter(net.tensor(2)))
 
     assert same(loop)
+
+
+class Interrupting:
+    """Sends SIGINT to this process at the ``number``-th line that the predictor runs in a block."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    def __enter__(self) -> Interrupting:
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        sys.settrace(None)
+
+    def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
+        if f"{os.sep}prediction{os.sep}" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            self.left -= 1
+            if self.left == 0:
+                signal.raise_signal(signal.SIGINT)
+        return self._trace
+
+
+def _step_with(net: Net, number: int, at: int) -> bool:
+    """Takes a step; returns False if a SIGINT at the line ``at`` of the predictor ended it."""
+    rng = np.random.default_rng(number)
+    x = Tensor.from_host(rng.standard_normal((4, 8)).astype(np.float32))
+    try:
+        with Interrupting(at) if at else nullcontext():
+            net.optimizer.zero_grad()
+            loss = net.out(x).square().mean()
+            loss.backward()
+            float(loss)
+            net.optimizer.step()
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+def _bits(net: Net) -> list[Any]:
+    states = [values for parameter in net.parameters for values in net.optimizer.state[parameter].values()]
+    tensors = [value for value in (*net.parameters, *states) if isinstance(value, Tensor)]
+    return [tensor.to_host().tobytes() for tensor in tensors]  # reads, and no calls
+
+
+def test_an_interrupt_leaves_a_whole_step_or_none(replays: Callable[[], int]) -> None:
+    lines, ended, seen = list(range(1, 1200, 23)), 0, []
+    with config.override(REPLAY="early"):
+        net = Net(Adam)
+        for number in range(8 + 4 * len(lines)):
+            at = lines[(number - 8) // 4] if number >= 8 and number % 4 == 0 else 0
+            whole = _step_with(net, number, at)
+            ended += not whole
+            seen.append((whole, _bits(net)))
+    assert replays() > len(lines)
+    assert ended > len(lines) // 3
+    with config.override(REPLAY="off"):
+        net = Net(Adam)
+        for number, (whole, bits) in enumerate(seen):
+            before, state = [parameter.detach().clone() for parameter in net.parameters], net.optimizer.state_dict()
+            state = copy.deepcopy(state)
+            _step_with(net, number, 0)
+            if not whole and _bits(net) != bits:
+                for parameter, value in zip(net.parameters, before):
+                    parameter.data.copy_(value)
+                net.optimizer.load_state_dict(state)
+            assert _bits(net) == bits, number
+
+
+def test_a_replay_without_memory_runs_its_calls_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised = []
+
+    def full(replay: Replay, part: int) -> None:
+        raised.append(part)
+        raise OutOfMemoryError(requested=1 << 20)
+
+    def loop(net: Net, number: int) -> None:
+        with monkeypatch.context() as patch:
+            if number == AT:
+                patch.setattr(Replay, "run", full)
+            net.seen.append(net.step())
+
+    assert same(loop)
+    assert raised
+
+
+def test_a_lost_device_raises_at_the_step_and_at_each_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(replay: Replay, part: int) -> None:
+        raise DeviceLostError("the device is gone")
+
+    with config.override(REPLAY="early"):
+        net = Net()
+        for _ in range(AT):
+            net.step()
+        loss = None
+        with monkeypatch.context() as patch:
+            patch.setattr(Replay, "run", lost)
+            net.optimizer.zero_grad()
+            loss = net.out(net.tensor(4, 8)).square().mean()
+            loss.backward()
+            with pytest.raises(DeviceLostError, match="is gone"):
+                net.optimizer.step()
+            with pytest.raises(RuntimeError, match="the device is gone"):
+                loss.item()
+        before = prediction.report().replays
+        assert [np.isfinite(net.step().item()) for _ in range(8)] == [True] * 8
+        assert prediction.report().replays > before

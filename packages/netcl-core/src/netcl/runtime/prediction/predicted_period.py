@@ -28,6 +28,7 @@ from netcl.runtime.prediction.call_log import (
     is_special,
 )
 from netcl.runtime.prediction.calls import Call, Outside, Slot, filled
+from netcl.runtime.prediction.interrupts import Uninterrupted
 from netcl.runtime.prediction.report import Report
 from netcl.runtime.prediction.stretch import Stretch, as_view, run_again
 
@@ -64,8 +65,9 @@ class PredictedPeriod:
 
     def materialize(self) -> None:
         """Computes a part of the stretch if it ends here, else the calls so far one by one: a value is needed."""
-        with lock:
-            if self.over or self._advance(self.position):
+        with Uninterrupted(), lock:
+            # After the last call only ``commit`` replays: a Ctrl-C has come before it, and settling may follow.
+            if self.over or (self.position < len(self.stretch.calls) and self._advance(self.position)):
                 return
             self.missed = self.position
             self.held = [slot for slot in range(self._made) if getrefcount(self.slots[slot]) > 2]
@@ -225,8 +227,8 @@ class PredictedPeriod:
 
     def _mark_storage(self, storage: Storage) -> None:
         if storage.deferred is None:
-            storage.deferred = self, -1
             self._marked.append(storage)
+            storage.deferred = self, -1
             storage.invalidate_views()  # which read the storage again
 
     def _guard(self) -> None:
@@ -260,7 +262,7 @@ class PredictedPeriod:
 
     def settle(self, cause: str) -> None:
         """Computes the calls so far one by one; nothing of this period is predicted any more."""
-        with lock:
+        with Uninterrupted(), lock:
             if self.over:
                 return
             self.over = True
@@ -357,7 +359,7 @@ class PredictedPeriod:
 
     def commit(self) -> bool:
         """Computes the whole stretch by a replay; False if this period needs its calls one by one."""
-        with lock:
+        with Uninterrupted(), lock:
             if self.over or self.position < len(self.stretch.calls):
                 return False
             kept = self.stretch.outlives

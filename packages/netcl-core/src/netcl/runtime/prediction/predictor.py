@@ -18,6 +18,7 @@ from netcl.core.backend.recording import open_here
 from netcl.core.errors import NetclError
 from netcl.core.ops_table.hook_stack import PREDICTOR, hooks_of_thread
 from netcl.core.ops_table.table import OpRow
+from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.storage import lock
 from netcl.runtime.prediction.call_log import (
     Broken,
@@ -35,6 +36,7 @@ PLACES = "_predicted_places"  # the attribute of an optimizer; copies have none
 __all__ = ["PLACES", "Report", "boundary", "hint", "postponing", "report"]
 
 _WARM = 8  # periods of a place that run op by op before they are logged
+_PLAIN = frozenset((int, float, bool, str, type(None)))
 _LOGS = 6  # periods in a row that are logged until two are alike
 # Errors of a capture. The calls that it repeats have raised none, so the program must not see them.
 _FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, NetclError, RuntimeError, TypeError, ValueError)
@@ -82,23 +84,36 @@ class ThreadPredictor:
 
     def call(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
         """Returns the result of ``call_row``."""
+        if not kwargs and self._is_elsewhere(args) and row.name != "transfer":
+            return self._hidden(row, args, kwargs, record)
         pending = self._pending or self._begun()
         if pending is not None:
-            with lock:
-                if not pending.over:
-                    result = pending.predicted(row, args, kwargs, record)
-                    if result is not MISS:
-                        return result
+            result = self._predicted(pending, row, args, kwargs, record)
+            if result is not MISS:
+                return result
         if self._is_source(row, args, kwargs):
             return self._hidden(row, args, kwargs, record)
         return self._other(row, args, kwargs, record)
+
+    def _predicted(
+        self, pending: PredictedPeriod, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None
+    ) -> Any:
+        """Returns the result of a call that is as predicted, else MISS. If a Ctrl-C ends it, the calls before it are
+        computed.
+        """
+        try:
+            with lock:
+                return MISS if pending.over else pending.predicted(target, args, kwargs, record)
+        except BaseException as error:
+            self._stop()
+            pending.settle(type(error).__name__)
+            raise
 
     def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Returns the result of an event."""
         pending, place = self._pending or self._begun(), self._place
         if pending is not None:
-            with lock:
-                result = MISS if pending.over else pending.predicted(function, args, kwargs, None)
+            result = self._predicted(pending, function, args, kwargs, None)
             if result is not MISS:
                 if pending.ends and place is not None:
                     self.boundary(place.owner(), self._engine)
@@ -183,6 +198,18 @@ class ThreadPredictor:
                 return not recorded and not any(map(period.makes, tensors))
             return not any(tensor.engine is self._engine for tensor in tensors)
         return isinstance(target, OpRow)
+
+    def _is_elsewhere(self, args: tuple[Any, ...]) -> bool:
+        """Returns True for tensors of other devices and plain values, which a loader has; it looks into no list."""
+        count = 0
+        for value in args:
+            if isinstance(value, TensorData):
+                if value.engine is self._engine:
+                    return False
+                count += 1
+            elif type(value) not in _PLAIN:
+                return False
+        return count > 0
 
     def _hidden(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
         """Runs a call that is no part of the period; its result can be an input."""
