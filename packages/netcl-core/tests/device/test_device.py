@@ -14,7 +14,16 @@ import numpy as np
 import pytest
 
 from netcl.core import Tensor, config
-from netcl.core.device import CPUQueue, DeviceHandle, DeviceManager, device, get_active_device, icd, manager
+from netcl.core.device import (
+    CPUQueue,
+    DeviceHandle,
+    DeviceManager,
+    device,
+    get_active_device,
+    icd,
+    manager,
+    use_pytorch_names,
+)
 from netcl.core.errors import DeviceNotFoundError
 
 OPENCL = manager.discover()
@@ -393,6 +402,22 @@ def test_a_type_without_match_is_none_and_a_gpu_never_another_type():
     assert only_cpu.default("cpu").backend == "cpu"
     with pytest.raises(DeviceNotFoundError):
         only_cpu.default("gpu:0")
+
+
+@needs_pyopencl
+def test_cpu_of_a_program_for_pytorch_is_numpy_next_to_a_gpu_alone():
+    only_cpu = FakeManager(Vendor=[fake_device("Processor", CPU)])
+    both = FakeManager(Vendor=[fake_device("Processor", CPU), fake_device("Card", GPU)])
+    use_pytorch_names()
+    try:
+        assert only_cpu.default("cpu").device_name == only_cpu.default("auto").device_name == "Processor"
+        assert both.default("cpu") is both.default("auto") is both.default("numpy")
+        assert both.default("cuda").device_name == "Card"
+        with config.override(DEVICE="processor"):
+            assert both.default("cpu").device_name == both.default("auto").device_name == "Processor"
+            assert both.default("cuda") is None
+    finally:
+        use_pytorch_names(False)
 
 
 @needs_pyopencl

@@ -147,7 +147,7 @@ _STEPS: dict[str, Any] = {
     ),
     "expand": lambda geometry, arguments: geometry.expanded(arguments["shape"]),
     "strided_slice": lambda geometry, arguments: geometry.sliced(
-        arguments["starts"], arguments["steps"], arguments["sizes"]
+        arguments["starts"], arguments["steps"], arguments["sizes"], arguments.get("shape")
     ),
     "as_strided": lambda geometry, arguments: geometry.strided(
         arguments["size"], arguments["stride"], arguments["storage_offset"]

@@ -70,8 +70,14 @@ def _shaped(x: Tensor, shape: Shape) -> Tensor:
 
 def _block(x: Tensor, block: Block) -> Tensor:
     if not block.whole(x.shape):
-        x = _shaped(strided_slice(x, block.starts, block.steps, block.sizes), block.shape)
+        x = _sliced(x, block)
     return x
+
+
+def _sliced(x: Tensor, block: Block) -> Tensor:
+    if block.sizes == block.shape:
+        return strided_slice(x, block.starts, block.steps, block.sizes)  # type: ignore[no-any-return]
+    return strided_slice(x, block.starts, block.steps, block.sizes, block.shape)  # type: ignore[no-any-return]
 
 
 @composite(domain=Domain(cases=_cases, reference=lambda x, key: x[key]))
@@ -93,8 +99,7 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     items = () if block is not None else spread("getitem", key, x.shape)
     if block is not None or not any(map(is_array, items)):
         block = block or block_of("getitem", items, x.shape)
-        y = strided_slice(x, block.starts, block.steps, block.sizes)
-        return _shaped(y, block.shape)
+        return _sliced(x, block)
     chosen = select_by("getitem", items, x.shape)
     positions = row_positions("getitem", engine, chosen)
     y = _moved(_block(_shaped(x, chosen.merged), chosen.block), chosen.order)
@@ -133,7 +138,7 @@ def _entry_at(x: Tensor, numbers: Sequence[int]) -> Tensor:
             raise OutOfRangeError(OUT_OF_AXIS.format("getitem", number, axis, x.shape))
     starts = (*[number % n for number, n in zip(numbers, x.shape)], *(0,) * len(rest))
     sizes = (*(1,) * len(numbers), *rest)
-    return _shaped(strided_slice(x, starts, (1,) * x.ndim, sizes), rest)
+    return strided_slice(x, starts, (1,) * x.ndim, sizes, rest)  # type: ignore[no-any-return]
 
 
 def _moved(x: Tensor, order: Sequence[int]) -> Tensor:

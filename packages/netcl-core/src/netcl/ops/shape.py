@@ -307,9 +307,10 @@ def windows(x: Tensor, axis: int, size: int, step: int) -> Tensor:
     return view(x, "windows", at, size, step)
 
 
-def _slice_reference(x: Any, starts: Any, steps: Any, sizes: Any) -> Any:
+def _slice_reference(x: Any, starts: Any, steps: Any, sizes: Any, shape: Any = None) -> Any:
     grids = [start + step * np.arange(size) for start, step, size in zip(starts, steps, sizes)]
-    return x[np.ix_(*grids)] if grids else x
+    block = x[np.ix_(*grids)] if grids else x
+    return block if shape is None else block.reshape(shape)
 
 
 @viewed(
@@ -318,14 +319,17 @@ def _slice_reference(x: Any, starts: Any, steps: Any, sizes: Any) -> Any:
         ((5, 6), {"starts": (4, 1), "steps": (-2, 2), "sizes": (3, 2)}),
         ((5, 6), {"starts": (0, 0), "steps": (1, 1), "sizes": (0, 6)}),
         ((), {"starts": (), "steps": (), "sizes": ()}),
+        ((5, 6), {"starts": (2, 1), "steps": (1, 2), "sizes": (1, 2), "shape": (2, 1)}),
     ),
 )
-def strided_slice(x: Tensor, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int]) -> Tensor:
-    """Returns the block of ``x`` at starts + i * steps, i < sizes, one each per axis. Its gradient is
-    ``strided_scatter``.
+def strided_slice(
+    x: Tensor, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int], shape: Sequence[int] | None = None
+) -> Tensor:
+    """Returns the block of ``x`` at starts + i * steps, i < sizes, one each per axis, in ``shape``, which differs from
+    ``sizes`` in axes of length 1 alone. Its gradient is ``strided_scatter``.
     """
     engine_of("strided_slice", x)
-    return view(x, "sliced", tuple(starts), tuple(steps), tuple(sizes))
+    return view(x, "sliced", tuple(starts), tuple(steps), tuple(sizes), None if shape is None else tuple(shape))
 
 
 def _place_reference(x: Any, shape: Any, starts: Any, steps: Any, value: float = 0.0) -> Any:
@@ -396,10 +400,15 @@ def concatenate(*tensors: Tensor, axis: int = 0) -> Tensor:
             )
     dtype = promote(*(x.dtype for x in tensors))
     result = engine.empty((*first[:at], builtins.sum(x.shape[at] for x in tensors), *first[at + 1 :]), dtype)
-    start, ones = 0, [1] * len(first)
+    strides, start = contiguous_strides(result.shape), 0
     for x in tensors:
-        write_slice(as_dtype(x, dtype), result, [start if a == at else 0 for a in range(len(first))], ones)
-        start += x.shape[at]
+        shape, own = x.shape, contiguous_strides(x.shape)
+        if x.size:
+            engine.copy(
+                as_dtype(x, dtype), result, shape=shape, source_strides=own, source_offset=0, out_strides=strides,
+                out_offset=start,
+            )  # fmt: skip
+        start += shape[at] * strides[at]
     return result  # type: ignore[no-any-return]
 
 
@@ -434,4 +443,7 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
         positions = table.engine.tensor(np.asarray(rows), "int64")
         taken = table.engine.index("take", table, positions, axis=0, op="stack")
         return taken._alias((len(rows), *tensors[0].shape))  # type: ignore[no-any-return]
+    if tensors and at < tensors[0].ndim:
+        shape = tensors[0].shape
+        return reshape(concatenate(*tensors, axis=at), (*shape[:at], len(tensors), *shape[at:]))  # type: ignore[no-any-return]
     return concatenate(*(unsqueeze(x, at) for x in tensors), axis=at)  # type: ignore[no-any-return]

@@ -90,6 +90,9 @@ def windows(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
 @rule("strided_slice")
 def strided_slice(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
     """Zeros with the gradient at the positions of the slice."""
+    sizes = tuple(call.sizes)
+    if tuple(grad.shape) != sizes:
+        grad = call.op("reshape", grad, sizes)
     return {"x": Block(grad, call.x.shape, tuple(call.starts), tuple(call.steps))}
 
 

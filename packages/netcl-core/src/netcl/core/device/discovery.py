@@ -235,9 +235,9 @@ def use_pytorch_names(enabled: bool = True) -> None:
     """Sets the meaning of device names in this process, for programs written for PyTorch.
 
     "cuda", "mps" and "xpu" are the best GPU, with ``:n`` the n-th, "cpu" is the best CPU device of OpenCL, NumPy if
-    there is none, a number counts GPUs, and the default device is "cpu". NETCL_DEVICE is the default device if it is
-    set: a CPU device is "cpu" too, and hides the GPUs; a GPU is "cuda". NumPy is "numpy". Sizes and dtypes print
-    as PyTorch's, and tensors if an extension has given the text.
+    there is none or if there is a GPU, a number counts GPUs, and the default device is "cpu". NETCL_DEVICE is the
+    default device if it is set: a CPU device is "cpu" too, and hides the GPUs; a GPU is "cuda". NumPy is "numpy".
+    Sizes and dtypes print as PyTorch's, and tensors if an extension has given the text.
     """
     global _pytorch_names
     _pytorch_names = bool(enabled)
@@ -329,7 +329,7 @@ class DeviceManager:
         if isinstance(device, DeviceHandle):
             return device
         text = "auto" if device is None else str(device).strip().lower() or "auto"
-        chosen = config.get("DEVICE").lower() if text == "auto" else ""
+        chosen = config.get("DEVICE").lower() if text == "auto" or _pytorch_names else ""
         key = (text, chosen, config.get("PLATFORM_FILTER"), "pytorch" * _pytorch_names)
         handle = self._selected.get(key)
         if handle is None:
@@ -479,7 +479,10 @@ class DeviceManager:
         if text == "auto" and preferred is not None:
             return preferred
         if text in ("auto", "cpu", "cpu:0"):
-            return preferred if preferred is not None and preferred.device_type == "cpu" else self._best_cpu()
+            if preferred is not None and preferred.device_type == "cpu":
+                return preferred
+            # Next to a GPU it prepares data: small works, of which the host reads each result.
+            return self._numpy if self.gpus() else self._best_cpu()
         if text.isdecimal() or (name in _GPU_NAMES and (number.isdecimal() or not number)):
             gpus = self.gpus()
             return self._at(gpus, int(text if text.isdecimal() else number or 0), text) if gpus else None

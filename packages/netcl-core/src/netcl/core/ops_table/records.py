@@ -65,6 +65,14 @@ def call_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
             a, b = args
             if isinstance(a, TensorData) and isinstance(b, TensorData):
                 return row, a.engine, a.shape, a.dtype, b.engine, b.shape, b.dtype
+            kind = type(b)
+            if (
+                (kind is int or kind is float)
+                and isinstance(a, TensorData)
+                and row.expression
+                and len(row.operands) == 2
+            ):
+                return row, a.engine, a.shape, a.dtype, kind
         elif len(args) == 1 and len(row.operands) == 1 and isinstance(args[0], TensorData):
             (a,) = args
             return row, a.engine, a.shape, a.dtype

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,17 +36,18 @@ def check_shape(shape: Any) -> tuple[int, ...]:
     return sizes
 
 
-def _default_dtype(data: Array) -> str:
+@lru_cache(maxsize=64)
+def _default_dtype(dtype: np.dtype[Any]) -> str:
     """The dtype of host data by the contract: a supported one is kept, but float64, of which Python numbers are made,
     becomes float32.
     """
-    name = str(data.dtype.name)
-    if name == "float64" or data.dtype.kind == "f" and name not in dtypes.SUPPORTED:
+    name = str(dtype.name)
+    if name == "float64" or dtype.kind == "f" and name not in dtypes.SUPPORTED:
         return "float32"
     if name in dtypes.SUPPORTED:
         return name
     raise DTypeError(
-        f"host data of dtype {data.dtype} has no counterpart; convert it to one of {', '.join(dtypes.SUPPORTED)}"
+        f"host data of dtype {dtype} has no counterpart; convert it to one of {', '.join(dtypes.SUPPORTED)}"
     )
 
 
@@ -92,9 +94,9 @@ def to_storage(data: Any, dtype: str | None) -> tuple[Array, str]:
     if not hasattr(data, "dtype"):
         array = _python_integers(data, array, dtype)
     if dtype is None:
-        dtype = _default_dtype(array)
+        dtype = _default_dtype(array.dtype)
     elif array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16" and not _are_integers(array):
-        _default_dtype(array)
+        _default_dtype(array.dtype)
     dtype = dtypes.canonical(dtype)
     if dtype == "bfloat16":
         if array.dtype.name == "bfloat16":

@@ -318,7 +318,7 @@ class Tensor(Creation["Tensor"]):
         """The one element as a Python number; raises ShapeError if there are more or none."""
         if self.size != 1:
             raise ShapeError(f"item: a tensor of shape {self.shape} has {self.size} elements, not one")
-        return self.to_host().reshape(-1)[0].item()
+        return self.to_host().item()
 
     def tolist(self) -> Any:
         """The values as nested Python lists (a number for a 0-d tensor)."""

@@ -55,11 +55,16 @@ class Geometry(NamedTuple):
         shape = tuple([self.shape[axis] for axis in order])
         return Geometry(shape, tuple([self.strides[axis] for axis in order]), self.offset)
 
-    def sliced(self, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int]) -> Geometry:
-        """The block at starts + i * steps, i < sizes."""
+    def sliced(
+        self, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int], shape: Shape | None = None
+    ) -> Geometry:
+        """The block at starts + i * steps, i < sizes, in ``shape``, which differs in axes of length 1 alone."""
         offset = self.offset + sum(start * stride for start, stride in zip(starts, self.strides))
         strides = tuple([step * stride for step, stride in zip(steps, self.strides)])
-        return Geometry(tuple(sizes), strides, offset)
+        block = Geometry(tuple(sizes), strides, offset)
+        shaped = block if shape is None or shape == block.shape else block.reshaped(shape)
+        assert shaped is not None
+        return shaped
 
     def diagonal(self, offset: int, one: int, two: int) -> Geometry:
         """The elements [i, i + offset] of the axes ``one`` and ``two``, as the last axis."""
@@ -200,6 +205,11 @@ class ViewStorage(Storage):
             if self.deferred is None or self.gathering:
                 return
             root, geometry = _tensor(self, self.root), self.geometry
+            gathered = getattr(self.engine, "gathered", None) if self.given else None
+            array = gathered and gathered(root, geometry)
+            if array is not None:
+                self.array, self.given, self.deferred = array, False, None
+                return
             if self.given:
                 fresh = self.engine.empty(geometry.shape, self.dtype)
                 self.array: Any

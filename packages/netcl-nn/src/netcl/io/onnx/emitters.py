@@ -148,7 +148,9 @@ def _slice(graph: Graph, step: TracedOp) -> Sequence[Value]:
     )
     bounds = [graph.sizes(starts), graph.sizes((ends[0], ends[1]))]
     parts = [x, *bounds, graph.integers(range(x.rank)), graph.integers(stride)]
-    return [graph.add("Slice", parts, step.shapes)]
+    sizes = step.both("sizes")
+    block = graph.add("Slice", parts, sizes)
+    return [block if tuple(map(tuple, sizes)) == tuple(map(tuple, step.shapes)) else graph.reshape(block, step.shapes)]
 
 
 def _place(graph: Graph, step: TracedOp) -> Sequence[Value]:

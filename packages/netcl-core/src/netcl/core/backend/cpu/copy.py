@@ -16,13 +16,19 @@ if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
 
-def _view(array: Array, shape: Sequence[int], strides: Sequence[int], offset: int) -> Array:
-    start = array.reshape(-1)[offset:]
-    return np.lib.stride_tricks.as_strided(start, tuple(shape), [step * array.itemsize for step in strides])
+def view(array: Array, shape: Sequence[int], strides: Sequence[int], offset: int) -> Array:
+    """Returns elements of the memory of an array; strides and the offset are in elements."""
+    steps = [step * array.itemsize for step in strides]
+    if array.flags.c_contiguous:
+        return np.ndarray(shape, array.dtype, array, offset * array.itemsize, steps)
+    return np.lib.stride_tricks.as_strided(array.reshape(-1)[offset:], shape, steps)  # one element for all: "meta"
 
 
 def _copy(target: Array, values: Array) -> None:
     target[...] = values
+
+
+_copy.exact = True  # type: ignore[attr-defined]  # of one dtype
 
 
 def copy(
@@ -42,8 +48,9 @@ def copy(
     """
     if prod(shape) == 0:
         return
-    target = _view(out.array, shape, out_strides, out_offset)
-    engine.launch(_copy, target, _view(source.array, shape, source_strides, source_offset))
+    target = view(out.array, shape, out_strides, out_offset)
+    values = view(source.array, shape, source_strides, source_offset)
+    engine.launch(_copy, target, values)
 
 
 def scatter_block(
@@ -54,7 +61,7 @@ def scatter_block(
     fill(engine, out, value)
     if x.size:
         strides, offset = block_of(out.shape, starts, steps)
-        engine.launch(_copy, _view(out.array, x.shape, strides, offset), x.array)
+        engine.launch(_copy, view(out.array, x.shape, strides, offset), x.array)
     return out
 
 
