@@ -1,7 +1,7 @@
 // 1536 work-items in groups of 128, numbers (6144, 512)
 #pragma OPENCL FP_CONTRACT OFF
 
-__kernel void map_fab33ea293(
+__kernel void map_52d16a7da2(
     __global const float *in0,
     __global const float *in1,
     __global float *out0,
@@ -10,7 +10,8 @@ __kernel void map_fab33ea293(
     const uint n0 = (uint)n0_;
     const uint chunk = (uint)chunk_;
     uint lid = get_local_id(0);
-    uint low = get_group_id(0) * chunk;
+    uint item = get_group_id(0);
+    uint low = item * chunk;
     uint high = min(low + chunk, n0);
     uint end1 = low + (high - low) / 4 * 4;
     for (uint i0 = low + lid * 4; i0 < end1; i0 += 512) {

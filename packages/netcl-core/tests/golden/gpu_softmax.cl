@@ -1,7 +1,7 @@
 // 2048 work-items in groups of 32, numbers (64, 96, 64, 1)
 #pragma OPENCL FP_CONTRACT OFF
 
-__kernel void rows_4b7a17daf3(
+__kernel void rows_747e6e59e2(
     __global const float *in0,
     __global float *out0,
     const ulong n0_,
@@ -15,7 +15,8 @@ __kernel void rows_4b7a17daf3(
     __local float scratch0_float[32];
     __local float errors0_float[32];
     uint lid = get_local_id(0);
-    uint first = get_group_id(0) * rows_each;
+    uint item = get_group_id(0);
+    uint first = item * rows_each;
     for (uint row = first; row < min(first + rows_each, rows); ++row) {
       uint i0 = row;
       float4 acc2 = 0.0f;

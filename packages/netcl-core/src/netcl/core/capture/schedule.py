@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from netcl.core.capture.call_log import LoggedCall, Ref, is_expression, run_arguments, tensors_in
-from netcl.core.expr import Expr
+from netcl.core.expr import Apply, Expr
 from netcl.core.lazy.region import Fused
 
 SMALL = 1 << 16  # elements of a tensor that costs little more than a launch
@@ -126,9 +126,13 @@ def _expressions(step: PlannedCall) -> tuple[Expr, ...]:
 
 
 def _is_small(step: PlannedCall) -> bool:
-    """True if a step is a program that costs little more than its launch."""
+    """True if a step is a program that costs little more than its launch, or only casts: the casts of weights are one
+    launch then.
+    """
     if step.call is not None and not is_expression(step.call):
         return False
+    if all(isinstance(out, Apply) and out.prim.name.startswith("to_") for out in _expressions(step)):
+        return True
     refs = (
         [*step.inputs, *(ref for ref, _ in step.results)]
         if step.call is None

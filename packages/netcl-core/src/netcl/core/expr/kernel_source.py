@@ -41,8 +41,9 @@ class KernelSource:
     ``workgroup_size`` is the number of work-items of a group that the text was written for, None for any.
 
     A kernel that horizontal fusion may merge declares the number of its work-item by the statement ``item``, after the
-    statements ``head`` and before ``body``. No other statement depends on the work-item. In other kernels ``item`` and
-    ``head`` are empty.
+    statements ``head`` and before ``body``. No other statement depends on the work-item. With ``by_group`` it is the
+    number of the group, and statements may depend on the place in the group too. In other kernels ``item`` and ``head``
+    are empty.
     """
 
     name: str
@@ -53,6 +54,7 @@ class KernelSource:
     workgroup_size: int | None = None
     head: str = ""
     item: str = ""
+    by_group: bool = False
 
     @property
     def params(self) -> tuple[str, ...]:

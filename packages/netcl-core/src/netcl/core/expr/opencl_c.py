@@ -252,11 +252,14 @@ class _Writer(LoopWriter):
             before.insert(0, f"__local {name.partition('_')[2]} {name}[{layout.group}];")
         if layout.narrow:
             before[:0] = [f"const uint {name} = (uint){name}_;" for name in self.numbers()]
+        if self.by_group and layout.group_item == Layout.group_item:
+            item = "item"
+            number = f"{self.place} item = {layout.group_item};"
         if layout.flat:
-            lines.append(f"{self.place} low = {layout.group_item} * chunk;")
+            lines.append(f"{self.place} low = {item if number else layout.group_item} * chunk;")
             lines.append(f"{self.place} high = min(low + chunk, n0);")
             return before, number, [*lines, *rows.lines()]
-        if item == "item":
+        if item == "item" and not number:
             number = f"{self.place} item = {layout.item};"
         if layout.columns:
             lines.append(f"{self.place} start = item % chunks * chunk;")
@@ -320,11 +323,16 @@ class _Writer(LoopWriter):
             Argument(Role.SCALAR, compute_type(scalar.dtype), scalar_name(scalar)) for scalar in scalars
         ]
 
+    @property
+    def by_group(self) -> bool:
+        """True if the text counts groups, and not work-items."""
+        return self.layout.flat or (self.layout.group > 1 and not self.layout.columns)
+
     def joins(self) -> bool:
-        """True if horizontal fusion may merge the kernel: its work-items share nothing."""
+        """True if horizontal fusion may merge the kernel: its work-items, or its groups, share nothing."""
         layout = self.layout
-        alone = layout.cpu and layout.group == 1 and layout.item == Layout.item
-        return alone and not layout.streams
+        own = layout.group_item == Layout.group_item if self.by_group else layout.item == Layout.item
+        return own and not layout.streams and not (layout.cpu and layout.group > 1)
 
     def numbers(self) -> list[str]:
         """Returns the names of sizes and counts, in the order of the kernel's parameters."""
@@ -385,4 +393,4 @@ def render(outputs: Sequence[Expr], layout: Layout) -> KernelSource:
     whole = KernelSource(f"{kind}_{digest}", arguments, preamble, body, attributes, layout.group)
     if not writer.joins():
         return whole
-    return replace(whole, head="\n    ".join(before), item=number, body="\n    ".join(lines))
+    return replace(whole, head="\n    ".join(before), item=number, body="\n    ".join(lines), by_group=writer.by_group)

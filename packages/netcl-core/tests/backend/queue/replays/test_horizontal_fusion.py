@@ -12,12 +12,14 @@ from netcl.core import DeviceHandle, Tensor
 from netcl.core.backend.opencl.queue.replays.horizontal_fusion import joined, most_arguments
 from netcl.core.backend.opencl.queue.replays.launch_groups import Recorded, grouped
 from netcl.core.backend.opencl.queue.replays.memory_accesses import Accesses, Span
+from netcl.core.device import device
 from netcl.core.expr import Load, cast
 from netcl.core.expr.kernel_source import Role
 from netcl.core.expr.nodes import Expr
 from netcl.core.expr.opencl_c import render
 from netcl.core.expr.schedule import Target, make_plan
 from netcl.core.expr.scopes import Layout
+from netcl.core.testing import masked
 from netcl.runtime.capture import capture
 
 X, Y = Load(0, "float32"), Load(1, "float32")
@@ -136,11 +138,11 @@ def test_functions_of_preambles_are_written_once() -> None:
 @pytest.mark.parametrize(
     ("output", "layout"),
     [
-        (X + 1.0, Layout(1, {0: (0,)}, ((0,),), (), group=1)),
         (X + 1.0, Layout(1, {0: (0,)}, ((0,),), (), cpu=True, streams=True, aligned=True)),
         (X + 1.0, Layout(1, {0: (0,)}, ((0,),), (), cpu=True, item="other")),
+        (X + 1.0, Layout(1, {0: (0,)}, ((0,),), (), group=64, group_item="other")),
     ],
-    ids=["gpu", "past_the_caches", "numbered_elsewhere"],
+    ids=["past_the_caches", "numbered_elsewhere", "groups_numbered_elsewhere"],
 )
 def test_other_kernels_do_not_declare_their_item_separately(output: Load, layout: Layout) -> None:
     kernel = render((output,), layout)
@@ -198,3 +200,22 @@ def test_chains_and_independent_launches_give_the_bits_of_the_calls(handle: Devi
     if handle.backend == "cl" and handle.device_type == "cpu":
         with_every_call = len(capture(lambda x: [step(x)], samples[0])._recording)
         assert with_every_call <= 6
+
+
+def test_groups_of_a_gpu_become_one_launch_with_the_bits_of_the_calls(handle: DeviceHandle) -> None:
+    if handle.backend != "cl":
+        pytest.skip("needs an OpenCL device: NumPy has no launches")
+    rng = np.random.default_rng(7)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in ((300, 70), (4096, 130), (5, 3))]
+
+    def step(*tensors: Tensor) -> list[Tensor]:
+        rows = [ops.softmax(x) for x in tensors]
+        columns = [ops.sum(x, axis=0) for x in tensors]
+        return [*rows, *columns, *(x.astype("float16") for x in tensors), *(ops.exp(x) for x in tensors)]
+
+    with masked(handle, is_cpu=False, compute_units=16, max_work_group_size=256) as gpu, device(gpu):
+        tensors = [Tensor.from_host(array) for array in arrays]
+        captured = capture(step, *tensors)
+        for result, expected in zip(captured.replay(*tensors), step(*tensors)):
+            np.testing.assert_array_equal(result.numpy(), expected.numpy())
+        assert len(captured) <= 8, "of 12 launches and more"

@@ -41,14 +41,14 @@ class Recorded(NamedTuple):
 
     @property
     def kernel(self) -> KernelSource | None:
-        """The kernel, None if it may not be merged: it must handle single work-items and declare their number
-        separately.
+        """The kernel, None if it may not be merged: it must declare the number of its work-item, or group, separately,
+        and have groups along one axis.
         """
         prepared = self.prepared
         if prepared is None or prepared.kernel is None or not prepared.kernel.item:
             return None
-        single = prepared.local_size == (1,) and len(prepared.global_size) == 1
-        return prepared.kernel if single else None
+        known = prepared.local_size is not None and len(prepared.global_size) == len(prepared.local_size) == 1
+        return prepared.kernel if known else None
 
 
 def argument_keys(launch: Recorded) -> list[tuple[str, bool, Any]]:
@@ -76,8 +76,9 @@ class Group:
     apart: tuple[int, ...]
     chain: tuple[int, ...]
     kernels: frozenset[KernelSource]  # none: its launch cannot be merged
-    options: str
+    options: tuple[str, int]  # of the compiler, and the work-items of a group
     small: bool
+    near: bool  # it may be merged with neighbours alone
     arguments: frozenset[Any]
     of_apart: Accesses
     of_chain: Accesses
@@ -101,6 +102,7 @@ class Group:
             kernels,
             self.options,
             self.small and other.small,
+            self.near,
             arguments,
             self.of_apart | other.of_apart,
             self.of_chain | other.of_chain,
@@ -130,13 +132,16 @@ def _numbers(groups: Iterable[Group]) -> list[tuple[int, ...]]:
 def _alone(number: int, launch: Recorded) -> Group:
     kernel, prepared = launch.kernel, launch.prepared
     if kernel is None or prepared is None:
-        return Group((number,), (), frozenset(), "", False, frozenset(), launch.accesses, Accesses())
+        return Group((number,), (), frozenset(), ("", 0), False, True, frozenset(), launch.accesses, Accesses())
+    assert prepared.local_size is not None
     single = prepared.global_size == (1,)
     small = sum(buffer.size for buffer in launch.buffers) <= _SMALL
     arguments = frozenset(argument_keys(launch))
     accesses = (Accesses(), launch.accesses) if single else (launch.accesses, Accesses())
     numbers: tuple[tuple[int, ...], tuple[int, ...]] = ((), (number,)) if single else ((number,), ())
-    return Group(*numbers, frozenset((kernel,)), prepared.options, small, arguments, *accesses)
+    (items,) = prepared.local_size
+    near = not small and items == 1  # on a GPU each launch costs the host and the queue as much as a small one
+    return Group(*numbers, frozenset((kernel,)), (prepared.options, items), small, near, arguments, *accesses)
 
 
 def _place(groups: list[Group], group: Group, most_arguments: int) -> None:
@@ -144,7 +149,7 @@ def _place(groups: list[Group], group: Group, most_arguments: int) -> None:
     chain.
     """
     chosen: tuple[int, Group] | None = None
-    for position in range(len(groups) - 1, max(-1, len(groups) - 1 - (_DISTANCE if group.small else 1)), -1):
+    for position in range(len(groups) - 1, max(-1, len(groups) - 1 - (1 if group.near else _DISTANCE)), -1):
         merged = groups[position].before(group, most_arguments)
         if merged is not None and (chosen is None or groups[position].chain):
             chosen = position, merged
@@ -162,7 +167,7 @@ def _moved_on(groups: list[Group], most_arguments: int) -> list[Group]:
     position = 0
     while position < len(moved):
         group = moved[position]
-        for later in range(position + 1, min(len(moved), position + 1 + (_DISTANCE if group.small else 1))):
+        for later in range(position + 1, min(len(moved), position + 1 + (1 if group.near else _DISTANCE))):
             merged = group.before(moved[later], most_arguments)
             if merged is not None:
                 moved[later] = merged
