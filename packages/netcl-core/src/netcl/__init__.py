@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from netcl.core.device import device as device
     from netcl.core.device import get_default_device as get_default_device
     from netcl.core.device import set_default_device as set_default_device
-    from netcl.core.grad_mode import enable_grad as enable_grad
-    from netcl.core.grad_mode import inference_mode as inference_mode
-    from netcl.core.grad_mode import is_grad_enabled as is_grad_enabled
-    from netcl.core.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
-    from netcl.core.grad_mode import no_grad as no_grad
-    from netcl.core.grad_mode import set_grad_enabled as set_grad_enabled
     from netcl.core.kernels.primitives import KernelSpec as KernelSpec
-    from netcl.core.process_settings import *  # noqa: F403
+    from netcl.core.process.grad_mode import enable_grad as enable_grad
+    from netcl.core.process.grad_mode import inference_mode as inference_mode
+    from netcl.core.process.grad_mode import is_grad_enabled as is_grad_enabled
+    from netcl.core.process.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
+    from netcl.core.process.grad_mode import no_grad as no_grad
+    from netcl.core.process.grad_mode import set_grad_enabled as set_grad_enabled
+    from netcl.core.process.settings import *  # noqa: F403
     from netcl.core.tensor.generator import Generator as Generator
     from netcl.core.tensor.generator import default_generator as default_generator
     from netcl.core.tensor.generator import initial_seed as initial_seed
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "netcl.core.device": "device get_default_device set_default_device",
-    "netcl.core.grad_mode": """
+    "netcl.core.process.grad_mode": """
         enable_grad inference_mode is_anomaly_enabled is_grad_enabled is_inference_mode_enabled no_grad
         set_anomaly_enabled set_grad_enabled
     """,
-    "netcl.core.process_settings": """
+    "netcl.core.process.settings": """
         are_deterministic_algorithms_enabled get_deterministic_debug_mode get_num_interop_threads get_num_threads
         is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode set_flush_denormal
         set_num_interop_threads set_num_threads use_deterministic_algorithms

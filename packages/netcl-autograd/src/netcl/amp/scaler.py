@@ -9,8 +9,8 @@ from typing import Any
 import netcl.autograd as ag
 from netcl.autograd.prediction import changes_gradients, event, postponing, refused
 from netcl.core import Tensor
-from netcl.core.dispatch import evaluate, evaluate_each, reduce_each
 from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce
+from netcl.core.ops_table.dispatch import evaluate, evaluate_each, reduce_each
 
 _WIDE = ("float32", "float64")
 

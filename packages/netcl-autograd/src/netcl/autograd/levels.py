@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 
-from netcl.core.contract import LEVELS as _DECLARED
 from netcl.core.errors import UnsupportedError
-from netcl.core.user_frame import level_outside
+from netcl.core.process.contract import LEVELS as _DECLARED
+from netcl.core.process.user_frame import level_outside
 
 __all__ = ["LEVELS", "need", "without"]
 

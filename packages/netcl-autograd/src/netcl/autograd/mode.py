@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from netcl.core.grad_mode import (
+from netcl.core.ops_table import modes
+from netcl.core.process.grad_mode import (
     Nodes,
     Switch,
     enable_grad,
@@ -12,7 +13,6 @@ from netcl.core.grad_mode import (
     set_grad_enabled,
     state,
 )
-from netcl.core.ops_table import modes
 
 __all__ = [
     "Nodes",

@@ -16,7 +16,7 @@ from netcl.autograd.grad_node import GradNode
 from netcl.autograd.levels import LEVELS, without
 from netcl.core import Tensor
 from netcl.core.errors import CaptureError
-from netcl.core.user_frame import level_outside
+from netcl.core.process.user_frame import level_outside
 
 if TYPE_CHECKING or "capture" in LEVELS:
     from netcl.runtime.capture import CapturedStep, capture, is_capturing

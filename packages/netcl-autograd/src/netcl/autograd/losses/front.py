@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from netcl.core import Tensor
-from netcl.core.dispatch import call
 from netcl.core.errors import from_here
+from netcl.core.ops_table.dispatch import call
 
 __all__ = [
     "binary_cross_entropy_with_logits",

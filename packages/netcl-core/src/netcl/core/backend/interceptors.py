@@ -23,8 +23,8 @@ from threading import get_ident
 from types import TracebackType
 from typing import Any, ClassVar
 
-from netcl.core import late_launches
 from netcl.core.errors import KernelBuildError
+from netcl.core.process import late_launches
 from netcl.core.tensor.data import TensorData
 
 __all__ = [

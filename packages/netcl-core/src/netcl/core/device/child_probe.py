@@ -25,8 +25,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from netcl.core import cache_files, config
+from netcl.core import config
 from netcl.core.device.drivers.llvm_processor import processor_name
+from netcl.core.process import cache_files
 
 __all__ = [
     "RIGHT",

@@ -27,8 +27,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from netcl.core import cache_files, config
+from netcl.core import config
 from netcl.core.device.drivers import pocl_folder
+from netcl.core.process import cache_files
 
 try:
     import pyopencl

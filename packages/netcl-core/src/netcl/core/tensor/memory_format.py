@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from netcl.core import naming
+from netcl.core.process import naming
 
 __all__ = [
     "Accepted",

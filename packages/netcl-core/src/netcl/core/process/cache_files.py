@@ -27,7 +27,7 @@ import warnings
 from pathlib import Path
 
 from netcl.core import config
-from netcl.core.user_frame import level_outside
+from netcl.core.process.user_frame import level_outside
 
 __all__ = [
     "DamagedEntryError",
