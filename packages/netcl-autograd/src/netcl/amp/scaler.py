@@ -254,6 +254,3 @@ def _unscaled(grads: Sequence[Tensor], scale: Tensor) -> list[Tensor]:
     value = cast(Load(0, dtype), wide) / cast(Load(1, "float32"), wide)
     each = [(grad,) for grad in grads]
     return [result for (result,) in evaluate_each((value,), each, (scale,), out=each if wide == dtype else None)]
-
-
-__all__ = ["GradScaler"]

@@ -31,8 +31,6 @@ from netcl.profiling.timing import format_seconds, timing
 from netcl.profiling.trace import profile
 from netcl.profiling.trials import safe_kernels
 
-__all__ = ["WorkGroupTuner", "autotune_conv2d", "autotune_matmul", "is_right", "measure"]
-
 # no new candidate is started after this many seconds of one search
 _BOUND_S = 20.0
 # Error of a candidate against the plain kernel, relative to the largest result; another order of summation stays far

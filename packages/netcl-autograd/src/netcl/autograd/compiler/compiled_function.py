@@ -21,8 +21,6 @@ from netcl.core.process.user_frame import level_outside
 if TYPE_CHECKING or "capture" in LEVELS:
     from netcl.runtime.capture import CapturedStep, capture, is_capturing
 
-__all__ = ["Check", "CompiledFunction"]
-
 _IDLE_CALLS = 1000  # a capture that was not used in as many calls gives its place to another kind of call
 _KINDS = 1024  # kinds of calls that are counted before they are captured
 _DOUBLINGS = 10  # of the warm-up, by replays that are refused one after the other

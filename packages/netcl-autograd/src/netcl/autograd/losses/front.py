@@ -8,16 +8,6 @@ from netcl.core import Tensor
 from netcl.core.errors import from_here
 from netcl.core.ops_table.dispatch import call
 
-__all__ = [
-    "binary_cross_entropy_with_logits",
-    "cosine_embedding_loss",
-    "hinge_embedding_loss",
-    "kl_div",
-    "margin_ranking_loss",
-    "poisson_nll_loss",
-    "triplet_margin_loss",
-]
-
 _REDUCTIONS = ("none", "mean", "sum")
 
 

@@ -27,18 +27,6 @@ from netcl.core.errors import KernelBuildError
 from netcl.core.process import late_launches
 from netcl.core.tensor.data import TensorData
 
-__all__ = [
-    "Interceptor",
-    "Layer",
-    "intercepted",
-    "interception",
-    "pop_interceptor",
-    "push_interceptor",
-    "recovered",
-    "refresh",
-    "tensors_in",
-]
-
 
 class Layer(IntEnum):
     """The order of interceptors, outermost first."""

@@ -29,21 +29,6 @@ from netcl.core import config
 from netcl.core.device.drivers.llvm_processor import processor_name
 from netcl.core.process import cache_files
 
-__all__ = [
-    "RIGHT",
-    "SLOWER",
-    "WRONG",
-    "child_environment",
-    "driver_key",
-    "has_interpreter",
-    "clear",
-    "run_in_child",
-    "store",
-    "stored",
-    "timeout_reason",
-    "verdict",
-]
-
 RIGHT, WRONG, SLOWER = 0, 10, 11
 _REASONS = {RIGHT: "right", WRONG: "wrong result", SLOWER: "right, but slower than without it"}
 _ABORTED_ON_WINDOWS = 3  # the exit code of abort(); faults have codes from this value on:

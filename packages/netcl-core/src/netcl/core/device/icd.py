@@ -40,8 +40,6 @@ else:
     _pyopencl = pyopencl
     _pyopencl_problem = ""
 
-__all__ = ["Driver", "advice", "ensure_drivers", "find_drivers", "late_advice", "require_pyopencl"]
-
 _OWN_PREFIX = "netcl-icd-"
 _FILTERED_PREFIX = "netcl-vendors-"  # the user's choice, without files that name no library
 _MAX_ICD = 4096  # bytes of a file with one path

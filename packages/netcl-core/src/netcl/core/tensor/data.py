@@ -229,6 +229,3 @@ def requires_grad(values: Iterable[Any]) -> bool:
         elif type(value) in (list, tuple) and requires_grad(value):
             return True
     return False
-
-
-__all__ = ["TensorData", "TensorT", "requires_grad"]

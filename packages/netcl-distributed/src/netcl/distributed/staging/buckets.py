@@ -142,6 +142,3 @@ def _each(
     if not inputs:
         return []
     return evaluate_each(outputs, inputs) if out is None else evaluate_each(outputs, inputs, out=out)
-
-
-__all__ = ["StagedBuckets"]

@@ -10,8 +10,6 @@ from netcl.core import Tensor
 from netcl.core.ops_table.dispatch import OpRow, pop_hook, push_hook
 from netcl.ops.random import drawing_at, get_rng_state
 
-__all__ = ["SampleMasks"]
-
 _PER_COUNTER = 4  # words of one Philox counter
 
 

@@ -22,8 +22,6 @@ from netcl.distributed.transports.hierarchical import HierarchicalGroup
 from netcl.distributed.transports.local import local_groups
 from netcl.ops.random import get_rng_state, set_rng_state
 
-__all__ = ["ReplicaSet"]
-
 
 class ReplicaSet:
     """A replica of ``module`` on each of ``handles``, and the ``group`` of this process if there are several.

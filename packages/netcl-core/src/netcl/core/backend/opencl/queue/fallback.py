@@ -11,8 +11,6 @@ from netcl.core.errors import KernelBuildError
 from netcl.core.process.user_frame import level_outside
 from netcl.core.tuning.selector import only_plain
 
-__all__ = ["WITH_A_PLAINER_KERNEL", "KernelFallback"]
-
 
 class _Way(NamedTuple):
     """The replacement of failed kernels: a ``variant`` of the call, and the names of both kernels in the warning."""
