@@ -7,22 +7,6 @@ from typing import Any, TypedDict
 
 from netcl.core.process import naming
 
-__all__ = [
-    "Accepted",
-    "channels_last",
-    "channels_last_3d",
-    "check_accepted",
-    "check_format",
-    "contiguous_format",
-    "layout",
-    "legacy_contiguous_format",
-    "memory_format",
-    "preserve_format",
-    "sparse_coo",
-    "sparse_csr",
-    "strided",
-]
-
 
 class _Named:
     __slots__ = ("name",)

@@ -9,8 +9,6 @@ from netcl.core.errors import from_here
 from netcl.core.tensor import factories
 from netcl.core.tensor.tensor import Tensor
 
-__all__ = ["can_cast", "promote_types", "result_type"]
-
 
 def promote_types(type1: Any, type2: Any) -> DType:
     """Returns the dtype that holds both: within a kind the wider one, else that of the higher kind.

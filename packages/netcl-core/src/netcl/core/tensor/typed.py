@@ -8,20 +8,6 @@ from netcl.core.tensor import factories
 from netcl.core.tensor.size import Size
 from netcl.core.tensor.tensor import Tensor
 
-__all__ = [
-    "BFloat16Tensor",
-    "BoolTensor",
-    "ByteTensor",
-    "CharTensor",
-    "DoubleTensor",
-    "FloatTensor",
-    "HalfTensor",
-    "IntTensor",
-    "LongTensor",
-    "ShortTensor",
-    "set_default_tensor_type",
-]
-
 
 class _Type(type):
     def __instancecheck__(cls, instance: Any) -> bool:
