@@ -315,7 +315,8 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def wheels(session: nox.Session) -> None:
     """Build all wheels and source archives, the alternatives' too, and check metadata (twine) and contents."""
-    session.install("build", "twine", "hatchling", *(["tomli"] if sys.version_info < (3, 11) else []))
+    tools = ["build", "twine", "hatchling", *(["tomli"] if sys.version_info < (3, 11) else [])]
+    session.install(*tools, *requirements("core"))  # the builds of a checkout write stubs
     out = Path(session.create_tmp()) / "dist"
     shutil.rmtree(out, ignore_errors=True)
     for folder in (*FOLDERS.values(), str(CONFORMANCE), str(ALTERNATIVE)):
@@ -492,7 +493,7 @@ def release(session: nox.Session) -> None:
 
     -- --only STEP runs one step; -- --final also refuses if [tool.netcl] of pyproject.toml names no repository.
     """
-    session.install(*nox.project.dependency_groups(SETTINGS, "release"))
+    session.install(*nox.project.dependency_groups(SETTINGS, "release"), *requirements("core"))
     session.run("python", "tools/rehearse_release.py", *session.posargs)
 
 

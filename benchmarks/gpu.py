@@ -34,8 +34,8 @@ import numpy as np
 import netcl as nc
 from netcl import nn, optim
 from netcl.core import Tensor, manager
-from netcl.core.contract import LEVELS
 from netcl.core.device import device
+from netcl.core.process.contract import LEVELS
 
 if "capture" in LEVELS:
     from replays import print_replay

@@ -19,8 +19,8 @@ from netcl import optim
 from netcl.core import DeviceHandle, Tensor
 from netcl.core.device import device
 from netcl.core.device.health import launch_log
-from netcl.core.dispatch import evaluate
 from netcl.core.expr import Load
+from netcl.core.ops_table.dispatch import evaluate
 from netcl.nn.resnet import resnet18
 
 # Reads and writes of four bytes for each element of a parameter.

@@ -47,7 +47,7 @@ def test_every_level_is_green_on_this_core(root: Path, tmp_path: Path) -> None:
 WRONG_MATMUL = """
 from dataclasses import replace
 import netcl.ops
-from netcl.core.dispatch import TABLE
+from netcl.core.ops_table.dispatch import TABLE
 row = TABLE["matmul"]
 plain = row.call
 def off(*args, **kwargs):
@@ -70,7 +70,7 @@ config.get = lambda variable, name="": get(variable)
 NO_HOOKS = """
 import netcl.ops
 from netcl.core.ops_table import hook_stack
-from netcl.core import dispatch
+from netcl.core.ops_table import dispatch
 dispatch.push_hook = lambda hook, layer="profiler": hook
 dispatch.pop_hook = lambda hook: None
 """
@@ -83,7 +83,7 @@ ops.softplus = lambda *args, **kwargs: ops.mul(plain(*args, **kwargs), 1.001)
 """
 WRONG_EVALUATION = """
 import netcl.ops as ops
-from netcl.core import dispatch
+from netcl.core.ops_table import dispatch
 plain = dispatch.evaluate
 dispatch.evaluate = lambda outputs, inputs, scalars=None, **kwargs: tuple(
     ops.mul(one, 1.001) for one in plain(outputs, inputs, scalars, **kwargs)
@@ -107,7 +107,7 @@ from netcl.core import Tensor
 Tensor.to = lambda self, *args, device=None, dtype=None, copy=False, **unused: self
 """
 WRONG_TRACE = """
-from netcl.core.dispatch import row_of
+from netcl.core.ops_table.dispatch import row_of
 from netcl.core.lazy.tracer import Trace
 plain = Trace.call
 Trace.call = lambda self, row, args, kwargs, node, recorded: plain(
@@ -148,8 +148,12 @@ KernelSpec.build = build
         (WRONG_MATMUL, BASIC, "values of matmul"),
         ("import netcl.ops\ndel netcl.ops.flip", BASIC, "netcl.ops.flip: is missing"),
         (RENAMED_PARAMETER, BASIC, "netcl.core.config.get: takes"),
-        ("import netcl.core.contract as c\nc.LEVELS -= {'ops-full'}", (), "ops-full: netcl.core.contract.LEVELS does"),
-        ("import netcl.core.contract as c\nc.LEVELS |= {'teleport'}", BASIC, "has teleport"),
+        (
+            "import netcl.core.process.contract as c\nc.LEVELS -= {'ops-full'}",
+            (),
+            "ops-full: netcl.core.process.contract.LEVELS does",
+        ),
+        ("import netcl.core.process.contract as c\nc.LEVELS |= {'teleport'}", BASIC, "has teleport"),
         (WRONG_GRADIENT, ("--level", "gradient"), "gradient of matmul"),
         (NO_HOOKS, BASIC, "calls pass hooks from the outermost"),
         (
@@ -203,9 +207,9 @@ def test_every_level_has_a_planted_fault() -> None:
 
 
 def test_a_core_without_levels_is_told_to_declare_them(root: Path) -> None:
-    done = conformance(root, *BASIC, fault="sys.modules['netcl.core.contract'] = None")
+    done = conformance(root, *BASIC, fault="sys.modules['netcl.core.process.contract'] = None")
     assert done.returncode == 2
-    assert "declares no levels: write netcl/core/contract.py" in done.stderr
+    assert "declares no levels: write netcl/core/process/contract.py" in done.stderr
 
 
 def test_the_suites_of_the_layers_are_levels(root: Path, tmp_path: Path) -> None:

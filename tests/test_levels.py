@@ -15,7 +15,7 @@ from monorepo import ROOT, load_packages
 from netcl_core_kit.decompositions import NAMES
 
 from netcl import ops  # noqa: F401 - registers the rows
-from netcl.core.dispatch import TABLE
+from netcl.core.ops_table.dispatch import TABLE
 
 # The packages above, in a copy of the tree with few levels declared by its core, under the facade.
 PROGRAM = """
@@ -167,7 +167,7 @@ def declare(tree: Path, *optional: str) -> None:
     """Makes the core of ``tree`` declare the required levels and ``optional`` ones."""
     levels = ("tensor", "ops-basic", "ops-full", "gradient", "expressions", *optional)
     text = f'"""Few levels."""\n\nLEVELS = frozenset({levels!r})\n'
-    (tree / "netcl/core/contract.py").write_text(text, encoding="utf-8")
+    (tree / "netcl/core/process/contract.py").write_text(text, encoding="utf-8")
 
 
 def run(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -258,7 +258,7 @@ def test_packages_work_without_optional_levels(tree: Path) -> None:
 
 LEFT_OUT = """
 
-from netcl.core.dispatch import TABLE as _TABLE
+from netcl.core.ops_table.dispatch import TABLE as _TABLE
 
 for _name in {names!r}:
     del globals()[_name], _TABLE[_name]
@@ -274,7 +274,7 @@ import netcl.autograd as ag
 import netcl.ops as ops
 import pytest
 from netcl.core import Tensor
-from netcl.core.dispatch import TABLE
+from netcl.core.ops_table.dispatch import TABLE
 from netcl.core.errors import DTypeError, ShapeError
 
 ROWS = {rows!r}

@@ -8,7 +8,7 @@ import pytest
 from docs_site.coverage import wanted
 from docs_site.samples import FOLDER, read, run, samples
 
-from netcl.core import naming
+from netcl.core.process import naming
 from netcl.core.tensor.generator import default_generator
 
 

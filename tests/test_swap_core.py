@@ -79,7 +79,8 @@ def test_an_honest_package_passes(second_core: Path, tmp_path: Path, root: Path)
         ("Tensor.from_host(np.ones(2)).buffer", "Tensor.buffer"),
         ("getattr(Tensor.from_host(np.ones(2)), 'buffer', None)", "Tensor.buffer"),
         (
-            "import inspect\nfrom netcl.core.dispatch import OpRow\nOpRow('made', inspect.Signature()).wants_space",
+            "import inspect\nfrom netcl.core.ops_table.dispatch import OpRow\n"
+            "OpRow('made', inspect.Signature()).wants_space",
             "OpRow.wants_space",
         ),
         ("Tensor.from_host(np.ones(2)).engine.intercepting", "CPUBackend.intercepting"),

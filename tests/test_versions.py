@@ -9,7 +9,7 @@ import check_versions
 import pytest
 from monorepo import OWNED, SETTINGS, load_packages
 
-from netcl.core.deprecation import deprecated
+from netcl.core.process.deprecation import deprecated
 from netcl.core.testing.distribution_check import OURS
 from netcl.trainer.versions import versions
 
@@ -66,7 +66,7 @@ def test_a_deprecated_name_lives_two_minor_versions(root: Path, tmp_path: Path, 
     copy_metadata(root, tmp_path)
     package = load_packages(tmp_path)["netcl-torch"]  # which none requires in a range
     package.about.write_text(package.about.read_text(encoding="utf-8").replace("0.1.0", version), encoding="utf-8")
-    mark = "from netcl.core.deprecation import deprecated\n@deprecated('0.1', 'write new()')\ndef old(): ...\n"
+    mark = "from netcl.core.process.deprecation import deprecated\n@deprecated('0.1', 'write new()')\ndef old(): ...\n"
     (package.source / "torch/former.py").write_text(mark, encoding="utf-8")
     line = f"netcl-torch {version} still has netcl/torch/former.py: old, which ends in 0.3"
     assert check_versions.check(tmp_path) == [line] * overdue

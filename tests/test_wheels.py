@@ -14,8 +14,9 @@ import check_wheels
 import project_urls
 import pytest
 import write_conda_recipe
+from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
-from monorepo import OWNED, load_packages
+from monorepo import OWNED, load_packages, tomllib
 
 from netcl.core.pyinstaller import hook_dirs
 
@@ -167,6 +168,26 @@ def test_metadata_has_the_links_of_the_one_repository(root: Path, tmp_path: Path
     assert links["Source"] == "https://example.org/netcl/tree/main/packages/netcl-nn"
     kit = (tmp_path / "alternatives/netcl-conformance/pyproject.toml").read_text(encoding="utf-8")
     assert 'Source = "https://example.org/netcl/tree/main/alternatives/netcl-conformance"' in kit
+
+
+@pytest.mark.parametrize("name", ["netcl-core", "netcl-autograd"])
+def test_a_source_archive_has_the_stubs_and_needs_hatchling_alone(root: Path, tmp_path: Path, name: str) -> None:
+    list(SdistBuilder(str(root / "packages" / name)).build(directory=str(tmp_path)))
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as files:
+        files.extractall(tmp_path / "unpacked", filter="data")
+    (unpacked,) = (tmp_path / "unpacked").iterdir()
+    stubs = tomllib.loads((unpacked / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"][
+        "artifacts"
+    ]
+    assert [stub for stub in stubs if not (unpacked / stub).is_file()] == []
+    assert WheelBuilder(str(unpacked)).config.dependencies == []
+    assert "numpy>=1.24" in WheelBuilder(str(root / "packages" / name)).config.dependencies
+
+
+def test_packages_have_one_hook_for_stubs(root: Path) -> None:
+    hooks = [root / "packages" / name / "hatch_build.py" for name in ("netcl-core", "netcl-autograd")]
+    assert len({hook.read_text(encoding="utf-8") for hook in hooks}) == 1
 
 
 def test_stubs_for_checkouts_are_alike(root: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from monorepo import OWNED, ROOT, Package, load_packages, requirement_name
 
-removal = runpy.run_path(str(ROOT / "packages/netcl-core/src/netcl/core/deprecation.py"))["removal"]
+removal = runpy.run_path(str(ROOT / "packages/netcl-core/src/netcl/core/process/deprecation.py"))["removal"]
 
 
 def expected_range(name: str, version: str) -> str:

@@ -59,7 +59,8 @@ class Rehearsal:
     def tree(self, name: str, edit: Callable[[Path], None] | None = None) -> Path:
         """Returns a copy of the tracked files, with new times, changed by ``edit``, with the links of a release."""
         copy = self.folder / name
-        for file in call("git", "ls-files", *FOLDERS, "alternatives", "pyproject.toml", "LICENSE").splitlines():
+        others = ("alternatives", "pyproject.toml", "LICENSE", "tools/write_stubs.py")
+        for file in call("git", "ls-files", *FOLDERS, *others).splitlines():
             (copy / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / file, copy / file)
         settings = copy / "pyproject.toml"

@@ -18,8 +18,8 @@ from monorepo import ROOT
 
 import netcl.ops
 from netcl.core.backend.registry import cpu_engine
-from netcl.core.dispatch import TABLE, call_row
 from netcl.core.errors import NetclError
+from netcl.core.ops_table.dispatch import TABLE, call_row
 from netcl.core.tensor import Tensor
 from netcl.core.testing.conformance import Case, expected, op_cases, relative_error, rounded, run_case
 

@@ -24,7 +24,7 @@ from netcl_conformance.lists.names import CONTRACT  # noqa: E402
 from netcl_core_kit.decompositions import NAMES  # noqa: E402
 
 import netcl.ops  # noqa: E402, F401 - gives Tensor its methods
-from netcl.core.dispatch import OpRow  # noqa: E402
+from netcl.core.ops_table.dispatch import OpRow  # noqa: E402
 from netcl.core.ops_table.table import SYNONYMS  # noqa: E402
 
 PAGE = ROOT / "docs/reference/core-contract.md"
@@ -39,7 +39,7 @@ of an expression. A distribution named netcl-core that keeps them can take its p
 and a core declares the levels that it keeps:
 
 ```python
-# netcl/core/contract.py
+# netcl/core/process/contract.py
 LEVELS = frozenset({{"tensor", "ops-basic", "ops-full", "gradient"}})
 ```
 

@@ -1,32 +1,36 @@
 """Writes the types of what the op table makes: methods of tensors, the functions of ``netcl``, ``netcl.ops``,
 ``netcl.autograd``, ``netcl.linalg`` and ``netcl.special``, as ``.pyi`` files.
 
-    python tools/write_stubs.py [--check]
+    python tools/write_stubs.py [--package netcl-core]
 
-``--check`` writes nothing and fails if a file is not what would be written.
+The build of a package from a checkout runs this (``hatch_build.py``); git does not have the files. After a change of an
+op, run it for the editor and the type checkers.
 """
 
 from __future__ import annotations
 
 import argparse
 import inspect
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import netcl
-import netcl.autograd
-import netcl.linalg
-import netcl.ops
-import netcl.special
-from netcl.core.dtypes import OBJECTS
-from netcl.core.ops_table.table import TABLE, OpRow, row_of
-from netcl.core.tensor import methods
-from netcl.ops.signatures import annotations_of
+PACKAGES = Path(__file__).resolve().parent.parent / "packages"
+sys.path[:0] = [str(PACKAGES / name / "src") for name in ("netcl-core", "netcl-autograd")]
 
-PACKAGES = Path(__file__).parent.parent / "packages"
+import netcl  # noqa: E402
+import netcl.linalg  # noqa: E402
+import netcl.ops  # noqa: E402
+import netcl.special  # noqa: E402
+from netcl.core.dtypes import OBJECTS  # noqa: E402
+from netcl.core.ops_table.table import TABLE, OpRow, row_of  # noqa: E402
+from netcl.core.tensor import methods  # noqa: E402
+from netcl.ops.signatures import annotations_of  # noqa: E402
+
 _IMPORTS = """
 from __future__ import annotations
 
@@ -371,34 +375,44 @@ def special_stub() -> str:
     )
 
 
-def stubs() -> dict[Path, str]:
-    """Returns the files and their texts."""
+def core_stubs() -> dict[str, str]:
+    """Returns the stubs of netcl-core: the path below ``src/netcl`` and the text."""
     row_of("add")  # loads the rows
-    core, autograd = PACKAGES / "netcl-core/src/netcl", PACKAGES / "netcl-autograd/src/netcl/autograd"
     return {
-        core / "core/tensor/methods.pyi": method_stub(),
-        core / "__init__.pyi": front_stub(),
-        core / "ops/__init__.pyi": _ops(netcl.ops, "The ops of netcl, forward only"),
-        core / "linalg/__init__.pyi": linalg_stub(),
-        core / "special/__init__.pyi": special_stub(),
-        autograd / "ops/__init__.pyi": _ops(netcl.autograd.ops, "The differentiable ops and the losses", _TAPE),
+        "core/tensor/methods.pyi": method_stub(),
+        "__init__.pyi": front_stub(),
+        "ops/__init__.pyi": _ops(netcl.ops, "The ops of netcl, forward only"),
+        "linalg/__init__.pyi": linalg_stub(),
+        "special/__init__.pyi": special_stub(),
     }
 
 
-def main() -> int:
-    """Writes the files, or with ``--check`` compares them."""
+def autograd_stubs() -> dict[str, str]:
+    """Returns the stub of netcl-autograd: its path below ``src/netcl`` and the text."""
+    ops = import_module("netcl.autograd.ops")
+    return {"autograd/ops/__init__.pyi": _ops(ops, "The differentiable ops and the losses", _TAPE)}
+
+
+WRITERS = {"netcl-core": core_stubs, "netcl-autograd": autograd_stubs}
+
+
+def write(package: str) -> None:
+    """Writes the stubs of a package; a file that has the text stays as it is."""
+    for place, text in WRITERS[package]().items():
+        path = PACKAGES / package / "src/netcl" / place
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            new = path.with_suffix(f".{os.getpid()}")
+            new.write_text(text, encoding="utf-8")
+            new.replace(path)  # at once: several builds may run at a time
+
+
+def main() -> None:
+    """Writes the stubs of one package or of all."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="fail if a file is out of date")
-    options = parser.parse_args()
-    old = 0
-    for path, text in stubs().items():
-        if not options.check:
-            path.write_text(text, encoding="utf-8")
-        elif not path.exists() or path.read_text(encoding="utf-8") != text:
-            print(f"{path.relative_to(PACKAGES.parent)} is out of date: run python tools/write_stubs.py")
-            old = 1
-    return old
+    parser.add_argument("--package", choices=WRITERS, action="append", help="a package; by default each")
+    for package in parser.parse_args().package or WRITERS:
+        write(package)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

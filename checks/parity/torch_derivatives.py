@@ -14,8 +14,8 @@ import torch
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.device import device
-from netcl.core.dispatch import TABLE, call_row
 from netcl.core.errors import UnsupportedError
+from netcl.core.ops_table.dispatch import TABLE, call_row
 from netcl.core.testing import op_cases
 
 OTHER_NAMES = {"mod": "remainder"}

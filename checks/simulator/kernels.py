@@ -39,10 +39,10 @@ from netcl.core.backend.opencl.kernels.warps import look_back
 from netcl.core.backend.opencl.queue.launch import Launcher
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
-from netcl.core.dispatch import TABLE, evaluate_each, reduce_each
 from netcl.core.dtypes import from_bfloat16
 from netcl.core.expr import Load, apply, parse
 from netcl.core.kernels.primitives import KernelSpec
+from netcl.core.ops_table.dispatch import TABLE, evaluate_each, reduce_each
 from netcl.core.testing import MASKS, Case, assert_close, check_family, expected, masked, op_cases, run_case
 from netcl.core.testing.op_families import families, family_of, ops_of
 from netcl.core.tuning.unit_table import HALVES, UNITS

@@ -36,7 +36,7 @@ def wanted() -> Iterator[tuple[str, list[str]]]:
     """Yields (kind, names) of everything that a sample is asked for."""
 
     import netcl.autograd  # noqa: F401  (adds its rows)
-    from netcl.core.dispatch import TABLE
+    from netcl.core.ops_table.dispatch import TABLE
 
     own = ("_", "sample_", "page_", "tutorial_")  # rows that are internal, or that a sample of the pages adds
     yield "op rows", sorted(name for name in TABLE if not name.startswith(own))

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import netcl.autograd  # noqa: F401  (adds its rows)
 from docs_site.samples import FOLDER, Sample, read, run
-from netcl.core.dispatch import TABLE
+from netcl.core.ops_table.dispatch import TABLE
 from netcl.core.testing import op_cases
 
 FILE = FOLDER / "ops.py"

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from monorepo import ROOT
 
 from docs_site.run_pages import state
-from netcl.core import naming
+from netcl.core.process import naming
 from netcl.core.tensor.generator import default_generator
 
 FOLDER = ROOT / "docs" / "samples"

@@ -155,8 +155,8 @@ TOPICS: dict[str, tuple[Topic, ...]] = {
             {
                 "Dtypes": "core.dtypes",
                 "Promotion of dtypes": "core.tensor.promotion",
-                "Gradient modes": "core.grad_mode",
-                "Determinism, threads, denormals": "core.process_settings",
+                "Gradient modes": "core.process.grad_mode",
+                "Determinism, threads, denormals": "core.process.settings",
                 "Layouts and memory formats": "core.tensor.memory_format",
             },
         ),
@@ -238,7 +238,7 @@ TOPICS: dict[str, tuple[Topic, ...]] = {
             "front",
             "The package ``netcl``",
             "Constants, the error for a layer that is not installed, and the packages that ``netcl`` loads.",
-            {"Constants and errors": "", "Packages": "core ops", "Warnings of your own": "core.user_frame"},
+            {"Constants and errors": "", "Packages": "core ops", "Warnings of your own": "core.process.user_frame"},
         ),
     ),
     "netcl-autograd": (

@@ -10,8 +10,8 @@ import pytest
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.dispatch import call_row, row_of
 from netcl.core.dtypes import is_floating
+from netcl.core.ops_table.dispatch import call_row, row_of
 from netcl.core.testing import Case
 from netcl.core.testing.pytest_plugin import handle as handle
 from netcl.core.testing.pytest_plugin import numpy_device as numpy_device

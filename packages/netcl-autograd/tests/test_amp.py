@@ -43,8 +43,8 @@ class Descent:
         self.found_inf: Tensor | None = None
 
     def step(self) -> None:
-        from netcl.core.dispatch import evaluate
         from netcl.core.expr import Load, Scalar, apply
+        from netcl.core.ops_table.dispatch import evaluate
 
         assert self.found_inf is not None
         for p in self.param_groups[0]["params"]:

@@ -11,8 +11,9 @@ import pytest
 
 import netcl.autograd as ag
 from netcl.autograd.backward import queue_callback
-from netcl.core import Tensor, dispatch
+from netcl.core import Tensor
 from netcl.core.errors import NonFiniteError, ShapeError, UnsupportedError
+from netcl.core.ops_table import dispatch
 
 
 def test_gradients_accumulate_on_leaves(handle: Any, leaf: Any) -> None:

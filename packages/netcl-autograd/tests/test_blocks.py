@@ -9,7 +9,7 @@ import pytest
 
 import netcl.autograd as ag
 from netcl.core import DeviceHandle, Tensor
-from netcl.core.dispatch import TABLE, pop_hook, push_hook
+from netcl.core.ops_table.dispatch import TABLE, pop_hook, push_hook
 
 ROWS, COLUMNS = 3, 12
 # name: what is added up of y, as slices with factors; None: y itself

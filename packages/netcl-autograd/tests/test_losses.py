@@ -12,8 +12,8 @@ import netcl.autograd as ag
 from netcl.autograd.ops import LOSSES
 from netcl.core import Tensor, manager
 from netcl.core.backend.registry import cpu_engine
-from netcl.core.dispatch import TABLE
 from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError
+from netcl.core.ops_table.dispatch import TABLE
 from netcl.core.testing import Case, assert_close, expected, op_cases, run_case
 
 PARTS = (
@@ -201,7 +201,7 @@ def test_losses_are_names_of_the_table() -> None:
 
 @pytest.mark.level("programs")
 def test_the_gradient_of_cross_entropy_is_one_program(leaf: Any) -> None:
-    from netcl.core.dispatch import pop_hook, push_hook
+    from netcl.core.ops_table.dispatch import pop_hook, push_hook
 
     x = leaf(8, 5)
     loss = ag.cross_entropy(x, Tensor.zeros(8, "int64"))

@@ -9,8 +9,8 @@ import pytest
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.dispatch import TABLE
 from netcl.core.errors import ExpressionError
+from netcl.core.ops_table.dispatch import TABLE
 
 pytestmark = pytest.mark.level("programs")
 

@@ -13,7 +13,7 @@ import netcl.autograd as ag
 from netcl.autograd import recorder, views
 from netcl.core import DeviceHandle, Tensor
 from netcl.core.device import device
-from netcl.core.dispatch import pop_hook, push_hook
+from netcl.core.ops_table.dispatch import pop_hook, push_hook
 
 pytestmark = pytest.mark.level("programs")
 SIDE = 512  # 1 MiB of float32, the least that is computed again

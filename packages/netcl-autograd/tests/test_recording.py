@@ -162,7 +162,7 @@ def test_repr_shows_the_place_in_the_graph(leaf: Any) -> None:
 
 
 def test_late_ops_are_found() -> None:
-    from netcl.core.dispatch import TABLE
+    from netcl.core.ops_table.dispatch import TABLE
     from netcl.ops.table import elementwise
 
     elementwise("test_only_twice", "v0 * 2.0f", "2 x.")

@@ -12,7 +12,7 @@ import pytest
 import netcl as nc
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.dispatch import call
+from netcl.core.ops_table.dispatch import call
 
 RNG = np.random.default_rng(0)
 Work = Callable[[Tensor, Tensor, Tensor], Tensor]

@@ -17,7 +17,7 @@ import pytest
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.backend.registry import cpu_engine
-from netcl.core.dispatch import TABLE, call_row, row_of
+from netcl.core.ops_table.dispatch import TABLE, call_row, row_of
 from netcl.core.testing import Case, op_cases, run_case
 
 # The gradient of ctc_loss has no gradient, as in PyTorch; the value of hinge_embedding_loss jumps at its targets.

@@ -11,7 +11,7 @@ import pytest
 import netcl.autograd as ag
 from netcl.autograd.rules import RULES
 from netcl.core import Tensor
-from netcl.core.dispatch import TABLE
+from netcl.core.ops_table.dispatch import TABLE
 from netcl.core.testing import TOLERANCE, Case, masked, op_cases
 
 NAMES = [name for name, row in TABLE.items() if row.domain.gradient and next(op_cases(name), None) is not None]

@@ -17,9 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from netcl.core import cache_files, config
+from netcl.core import config
 from netcl.core.device import manager
 from netcl.core.errors import DeviceNotFoundError
+from netcl.core.process import cache_files
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
 from netcl.runtime.cache import ProgramCache  # noqa: E402

@@ -190,7 +190,7 @@ def test_half_types_are_near_the_net_in_float32(name: str, dtype: str, normal: C
 
 def test_a_net_runs_few_ops_however_long_the_sequence(normal: Callable[..., Tensor]) -> None:
     """The inputs' products are one for all steps, and so are the steps, forth and back."""
-    from netcl.core import dispatch
+    from netcl.core.ops_table import dispatch
 
     names: list[str] = []
 

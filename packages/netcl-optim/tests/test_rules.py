@@ -258,8 +258,8 @@ def test_half_parameters_are_stepped_in_float32(dtype: str, bound: float, rng, p
 
 def test_radam_rectification_keeps_its_digits() -> None:
     # rho_t is a difference of numbers near 2000; float32 has to give it to five digits all the same.
-    from netcl.core.dispatch import evaluate
     from netcl.core.expr import Load
+    from netcl.core.ops_table.dispatch import evaluate
     from netcl.optim.adam_variants import RAdam, RAdamRule
 
     numbers = RAdam.numbers(None, {"lr": 1.0, "betas": (0.9, 0.999), "weight_decay": 0.0, "eps": 0.0})  # type: ignore[arg-type]

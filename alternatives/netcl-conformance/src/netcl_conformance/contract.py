@@ -43,15 +43,15 @@ def contract() -> Contract:
 def declared() -> frozenset[str]:
     """The levels that the installed core declares; raises ImportError if it declares none."""
     try:
-        module = importlib.import_module("netcl.core.contract")
+        module = importlib.import_module("netcl.core.process.contract")
         levels = frozenset(module.LEVELS)
     except (ImportError, AttributeError) as error:
         raise ImportError(
-            "this netcl-core declares no levels: write netcl/core/contract.py with LEVELS = frozenset((...)) of the "
-            f"levels {', '.join(contract().levels)}"
+            "this netcl-core declares no levels: write netcl/core/process/contract.py with LEVELS = frozenset((...)) "
+            f"of the levels {', '.join(contract().levels)}"
         ) from error
     if unknown := sorted(levels.difference(contract().levels)):
-        raise ImportError(f"netcl.core.contract.LEVELS has {', '.join(unknown)}, which the contract does not know")
+        raise ImportError(f"netcl.core.process.contract.LEVELS has {', '.join(unknown)}, which is not in the contract")
     return levels
 
 

@@ -60,7 +60,7 @@ def check(levels: Iterable[str] | None = None, device: str | None = None) -> Rep
     for level in wanted:
         found = report.levels[level] = LevelReport()
         if level not in declared:
-            found.faults[level] = "netcl.core.contract.LEVELS does not declare this level"
+            found.faults[level] = "netcl.core.process.contract.LEVELS does not declare this level"
             continue
         _check_names(found, level)
         if level != "ops-full":  # which has values only; the modules import names of their level

@@ -39,7 +39,7 @@ def op_cases(name: str, seed: int = 0) -> Iterator[Case]:
     if name in values.names():
         stored: Any = values.cases_of(name)
     else:
-        domain = importlib.import_module("netcl.core.dispatch").TABLE[name].domain
+        domain = importlib.import_module("netcl.core.ops_table.dispatch").TABLE[name].domain
         given = domain.cases(np.random.default_rng(seed)) if domain.cases and domain.reference else ()
         stored = ((*case, _of_reference(domain.reference, *case)) for case in given)
     for operands, attributes, results in stored:

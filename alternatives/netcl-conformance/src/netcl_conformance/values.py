@@ -112,7 +112,7 @@ def _call(name: str, operands: list[Any], attributes: dict[str, Any], record: bo
     else:
         function = getattr(importlib.import_module("netcl.ops"), name, None)
         if function is None:  # a row of a package above
-            function = functools.partial(importlib.import_module("netcl.core.dispatch").call, name)
+            function = functools.partial(importlib.import_module("netcl.core.ops_table.dispatch").call, name)
     result = function(*operands, **attributes)
     return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 

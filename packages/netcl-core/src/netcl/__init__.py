@@ -5,59 +5,29 @@ from __future__ import annotations
 import math
 import sys
 from pkgutil import extend_path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 # Folders named netcl/ elsewhere on sys.path belong to the package too; those added to sys.path later do not.
 __path__ = extend_path(__path__, __name__)
 
-if TYPE_CHECKING:
-    from netcl.core import Tensor as Tensor
-    from netcl.core import manager as manager
-    from netcl.core.__about__ import __version__ as __version__
-    from netcl.core.device import device as device
-    from netcl.core.device import get_default_device as get_default_device
-    from netcl.core.device import set_default_device as set_default_device
-    from netcl.core.grad_mode import enable_grad as enable_grad
-    from netcl.core.grad_mode import inference_mode as inference_mode
-    from netcl.core.grad_mode import is_grad_enabled as is_grad_enabled
-    from netcl.core.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
-    from netcl.core.grad_mode import no_grad as no_grad
-    from netcl.core.grad_mode import set_grad_enabled as set_grad_enabled
-    from netcl.core.kernels.primitives import KernelSpec as KernelSpec
-    from netcl.core.process_settings import *  # noqa: F403
-    from netcl.core.tensor.generator import Generator as Generator
-    from netcl.core.tensor.generator import default_generator as default_generator
-    from netcl.core.tensor.generator import initial_seed as initial_seed
-    from netcl.core.tensor.generator import seed as seed
-    from netcl.core.tensor.memory_format import *  # noqa: F403
-    from netcl.core.tensor.printing import set_printoptions as set_printoptions
-    from netcl.core.tensor.promotion import *  # noqa: F403
-    from netcl.core.tensor.size import Size as Size
-    from netcl.core.tensor.sparse import *  # noqa: F403
-    from netcl.core.tensor.typed import *  # noqa: F403
-    from netcl.core.tuning.matmul_precision import get_float32_matmul_precision as get_float32_matmul_precision
-    from netcl.core.tuning.matmul_precision import set_float32_matmul_precision as set_float32_matmul_precision
-    from netcl.ops import *  # noqa: F403
-    from netcl.core.tensor.factories import *  # type: ignore[assignment]  # noqa: F403  # isort: skip
-    from netcl.core.tensor.functions import *  # type: ignore[assignment]  # noqa: F403  # isort: skip
-    from netcl.core.tensor.lowrank import *  # noqa: F403  # isort: skip
-
+# The types of these names are in __init__.pyi, which tools/write_stubs.py writes.
 _MODULES = {
     "netcl.core.device": "device get_default_device set_default_device",
-    "netcl.core.grad_mode": """
+    "netcl.core.dtypes": "get_default_dtype set_default_dtype",
+    "netcl.core.process.grad_mode": """
         enable_grad inference_mode is_anomaly_enabled is_grad_enabled is_inference_mode_enabled no_grad
         set_anomaly_enabled set_grad_enabled
     """,
-    "netcl.core.process_settings": """
+    "netcl.core.process.settings": """
         are_deterministic_algorithms_enabled get_deterministic_debug_mode get_num_interop_threads get_num_threads
         is_deterministic_algorithms_warn_only_enabled set_deterministic_debug_mode set_flush_denormal
         set_num_interop_threads set_num_threads use_deterministic_algorithms
     """,
     "netcl.core.tensor.factories": """
         arange as_tensor asarray bernoulli binomial empty empty_like empty_permuted empty_strided eye from_dlpack
-        from_file from_numpy frombuffer full full_like get_default_dtype is_tensor linspace logspace meshgrid
-        multinomial normal ones ones_like poisson rand rand_like randint randint_like randn randn_like randperm range
-        scalar_tensor set_default_dtype tensor zeros zeros_like
+        from_file from_numpy frombuffer full full_like is_tensor linspace logspace meshgrid multinomial normal ones
+        ones_like poisson rand rand_like randint randint_like randn randn_like randperm range scalar_tensor tensor
+        zeros zeros_like
     """,
     "netcl.core.tensor.functions": """
         affine_grid_generator alias_copy as_strided_copy broadcast_shapes chain_matmul concat concatenate
@@ -252,7 +222,7 @@ def __dir__() -> list[str]:
     ops, dtypes, methods = map(import_module, ("netcl.ops", "netcl.core.dtypes", "netcl.core.tensor.methods"))
     own = {name for name in globals() if name.startswith("__") or not name.startswith("_")}
     dynamic = {*ops.__all__, *methods.ALIASES, *methods.FUNCTIONS, *dtypes.OBJECTS}
-    imported = {"Any", "TYPE_CHECKING", "annotations", "extend_path", "math", "siblings", "sys"}
+    imported = {"Any", "annotations", "extend_path", "math", "siblings", "sys"}
     return sorted({*own, *dynamic, *shortcuts, *_CONSTANTS, *there} - imported)
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from netcl import ops
-from netcl.core import Tensor, dispatch
+from netcl.core import Tensor
 from netcl.core.backend.host_sort import sort_values, sorted_rows, unique
 from netcl.core.dtypes import SUPPORTED, from_bfloat16, numpy_dtype, to_bfloat16
+from netcl.core.ops_table import dispatch
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 

@@ -12,8 +12,8 @@ from netcl import ops
 from netcl.core import Tensor
 from netcl.core.backend.cpu import window
 from netcl.core.backend.registry import cpu_engine
-from netcl.core.dispatch import TABLE
 from netcl.core.dtypes import SUPPORTED
+from netcl.core.ops_table.dispatch import TABLE
 from netcl.core.testing import op_cases
 from netcl.core.testing.extremes import agree, disagreement, extreme_ops, extremes, samples
 from netcl.core.testing.special_values import UNDEFINED, special_cases, special_disagreement, special_ops

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from netcl import ops
-from netcl.core import DeviceHandle, Tensor, cache_files, config
+from netcl.core import DeviceHandle, Tensor, config
 from netcl.core.backend.registry import engine_for
 from netcl.core.errors import DTypeError, ShapeError, UnsupportedError
+from netcl.core.process import cache_files
 from netcl.core.tuning import measurements
 from netcl.core.tuning.selector import KernelConfig, KernelVariant, get_kernel_selector
 from netcl.profiling import WorkGroupTuner, profile

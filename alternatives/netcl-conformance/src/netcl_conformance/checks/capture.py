@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import netcl.ops as ops
 from netcl.core import Tensor
-from netcl.core.dispatch import assign
 from netcl.core.errors import CaptureError
+from netcl.core.ops_table.dispatch import assign
 from netcl.runtime.capture import capture
 from netcl_conformance.checks.tensor import raises
 from netcl_conformance.registry import check

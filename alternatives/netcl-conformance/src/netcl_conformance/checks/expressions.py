@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import TABLE, call, evaluate, evaluate_each, reduce_each
 from netcl.core.errors import ExpressionError
 from netcl.core.expr import Const, Expr, Index, Load, Scalar, apply, cast, mean, parse, reduce, size_of
+from netcl.core.ops_table.dispatch import TABLE, call, evaluate, evaluate_each, reduce_each
 from netcl.ops.table import elementwise, expression
 from netcl_conformance.checks.gradient import autograd
 from netcl_conformance.checks.tensor import raises

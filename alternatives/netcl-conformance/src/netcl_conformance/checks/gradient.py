@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core import Tensor
-from netcl.core.dispatch import OpRow, call_row, pop_hook, push_hook, register_op, row_of
+from netcl.core.ops_table.dispatch import OpRow, call_row, pop_hook, push_hook, register_op, row_of
 from netcl.core.tensor.gradients import attach, is_recorded, mark_recorded, set_view, take_history, view_of
 from netcl.core.tensor.in_place import copy, write
 from netcl_conformance.checks.tensor import raises

@@ -9,9 +9,20 @@ import numpy as np
 
 import netcl.ops as ops
 from netcl.core import Tensor
-from netcl.core.dispatch import TABLE, OpRow, assign, call, call_row, execute, pop_hook, push_hook, row_of, set_recorder
 from netcl.core.dtypes import SUPPORTED
 from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError, UnsupportedError
+from netcl.core.ops_table.dispatch import (
+    TABLE,
+    OpRow,
+    assign,
+    call,
+    call_row,
+    execute,
+    pop_hook,
+    push_hook,
+    row_of,
+    set_recorder,
+)
 from netcl_conformance.checks.tensor import raises
 from netcl_conformance.contract import contract
 from netcl_conformance.registry import check

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import netcl.ops as ops
 from netcl.core import Tensor
-from netcl.core.dispatch import assign
+from netcl.core.ops_table.dispatch import assign
 from netcl.runtime.prediction import boundary, event, hint
 from netcl_conformance.registry import check
 from netcl_conformance.values import assert_close, tensor

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import TABLE, bound, call, evaluate, row_of
 from netcl.core.expr import Const, Load, Reduce, Scalar, apply, cast, reduce, vjp
 from netcl.core.expr.rewrite import axes_of, slots, substitute_all, walk
+from netcl.core.ops_table.dispatch import TABLE, bound, call, evaluate, row_of
 from netcl.ops.table import elementwise
 from netcl_conformance.registry import check
 from netcl_conformance.values import assert_close, tensor

@@ -1,8 +1,8 @@
 """The levels of the contract: what a netcl-core may keep or leave out as a whole, and the level of each name.
 
 ``LEVELS`` has the levels in the order in which they build on each other. A core declares its own in
-``netcl.core.contract.LEVELS``. The rows of the level ops-basic are listed here, every other function of ``netcl.ops``
-is of ops-full.
+``netcl.core.process.contract.LEVELS``. The rows of the level ops-basic are listed here, every other function of
+``netcl.ops`` is of ops-full.
 """
 
 from __future__ import annotations
@@ -167,20 +167,20 @@ _LEVEL_OF: dict[str, str] = {
     "netcl.core.Tensor.uniform_": "ops-full",
     "netcl.core.backend.protocol.KernelText": "opencl-kernels",
     "netcl.core.device.icd": "tensor",
-    "netcl.core.dispatch": "ops-basic",
-    "netcl.core.dispatch.Bound": "programs",
-    "netcl.core.dispatch.OpRow.saves": "gradient",
-    "netcl.core.dispatch.OpRow.vjp": "gradient",
-    "netcl.core.dispatch.Program": "programs",
-    "netcl.core.dispatch.Record": "programs",
-    "netcl.core.dispatch.Space": "expressions",
-    "netcl.core.dispatch.bound": "programs",
-    "netcl.core.dispatch.compute": "programs",
-    "netcl.core.dispatch.evaluate": "expressions",
-    "netcl.core.dispatch.evaluate_each": "expressions",
-    "netcl.core.dispatch.known": "programs",
-    "netcl.core.dispatch.program_row": "programs",
-    "netcl.core.dispatch.reduce_each": "expressions",
+    "netcl.core.ops_table.dispatch": "ops-basic",
+    "netcl.core.ops_table.dispatch.Bound": "programs",
+    "netcl.core.ops_table.dispatch.OpRow.saves": "gradient",
+    "netcl.core.ops_table.dispatch.OpRow.vjp": "gradient",
+    "netcl.core.ops_table.dispatch.Program": "programs",
+    "netcl.core.ops_table.dispatch.Record": "programs",
+    "netcl.core.ops_table.dispatch.Space": "expressions",
+    "netcl.core.ops_table.dispatch.bound": "programs",
+    "netcl.core.ops_table.dispatch.compute": "programs",
+    "netcl.core.ops_table.dispatch.evaluate": "expressions",
+    "netcl.core.ops_table.dispatch.evaluate_each": "expressions",
+    "netcl.core.ops_table.dispatch.known": "programs",
+    "netcl.core.ops_table.dispatch.program_row": "programs",
+    "netcl.core.ops_table.dispatch.reduce_each": "expressions",
     "netcl.core.expr": "expressions",
     "netcl.core.expr.Primitive": "programs",
     "netcl.core.expr.cost": "programs",

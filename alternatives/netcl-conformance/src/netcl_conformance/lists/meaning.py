@@ -257,13 +257,13 @@ def _fields(place: str, meanings: dict[str, str]) -> dict[str, str]:
 MEANINGS: dict[str, str] = {
     "netcl.core.manager": "The DeviceManager of the process.",
     "netcl.core.device.manager": "The DeviceManager of the process.",
-    "netcl.core.contract.LEVELS": "The names of the levels that this core keeps, a frozenset.",
+    "netcl.core.process.contract.LEVELS": "The names of the levels that this core keeps, a frozenset.",
     "netcl.core.config.VARIABLES": "The variables by name, without the prefix NETCL_.",
     "netcl.core.dtypes.OBJECTS": "The DType of each supported dtype, by name.",
     "netcl.core.dtypes.SUPPORTED": "The names of the dtypes, as strings.",
-    "netcl.core.grad_mode.state": "The state of the calling thread.",
+    "netcl.core.process.grad_mode.state": "The state of the calling thread.",
     "netcl.core.tensor.generator.default_generator": "The Generator of the process.",
-    "netcl.core.dispatch.TABLE": "All rows by name.",
+    "netcl.core.ops_table.dispatch.TABLE": "All rows by name.",
     "netcl.core.expr.cost.RECOMPUTE_BUDGET": "The cost, in additions, up to which a gradient computes a value again.",
     "netcl.core.lazy.region.LAST": "One more than the number of the last axis of a region.",
     "netcl.core.lazy.tracer.Trace.relaxed": "True if its programs may be computed with fast math.",
@@ -301,7 +301,7 @@ MEANINGS: dict[str, str] = {
         },
     ),
     **_fields(
-        "netcl.core.grad_mode.state",
+        "netcl.core.process.grad_mode.state",
         {
             "anomaly": "True while anomalies are detected.",
             "enabled": "True while ops are recorded.",
@@ -310,7 +310,7 @@ MEANINGS: dict[str, str] = {
         },
     ),
     **_fields(
-        "netcl.core.dispatch.OpRow",
+        "netcl.core.ops_table.dispatch.OpRow",
         {
             "amp": "`half`, `float32` or `widest`: see the amp class.",
             "attributes": "The defaults of the parameters that are no operands, by name.",
@@ -328,23 +328,23 @@ MEANINGS: dict[str, str] = {
         },
     ),
     **_fields(
-        "netcl.core.dispatch.Bound",
+        "netcl.core.ops_table.dispatch.Bound",
         {
             "inputs": "The tensors, in the order of the program's slots.",
             "program": "The Program.",
             "scalars": "The launch scalars by name.",
         },
     ),
-    **_fields("netcl.core.dispatch.Program", _PROGRAM),
+    **_fields("netcl.core.ops_table.dispatch.Program", _PROGRAM),
     **_fields(
-        "netcl.core.dispatch.Record",
+        "netcl.core.ops_table.dispatch.Record",
         {
             "computed": "True once the call was computed.",
             "nodes": "A dict in which netcl-autograd keeps what makes the gradient node of a call.",
         },
     ),
     **_fields(
-        "netcl.core.dispatch.Space",
+        "netcl.core.ops_table.dispatch.Space",
         {
             "op": "The name of the op, for errors.",
             "rank": "The number of axes.",

@@ -33,7 +33,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         ),
         "manager": "",
     },
-    "netcl.core.contract": {
+    "netcl.core.process.contract": {
         "LEVELS": "",
     },
     "netcl.core.config": {
@@ -108,7 +108,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "contiguous_strides": "(shape)",
         "normalize_axes": "(axis, rank, op)",
     },
-    "netcl.core.grad_mode": {
+    "netcl.core.process.grad_mode": {
         "Nodes": "",
         "Switch": "(mode)",
         "enable_grad": "",
@@ -118,7 +118,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "set_grad_enabled": "(mode)",
         "state": "",
     },
-    "netcl.core.grad_mode.state": {
+    "netcl.core.process.grad_mode.state": {
         "anomaly": "",
         "enabled": "",
         "tape": "",
@@ -138,7 +138,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.core.device.icd": {
         "advice": "()",
     },
-    "netcl.core.dispatch": {
+    "netcl.core.ops_table.dispatch": {
         "TABLE": "",
         "Bound": "(program, inputs, scalars)",
         "Domain": ("(low=-2.0, high=2.0, kinks=(), away=0.05, cases=None, reference=None, gradient=True, second=True)"),
@@ -167,7 +167,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "set_recorder": "(hook)",
         "snapshot": "()",
     },
-    "netcl.core.dispatch.OpRow": {
+    "netcl.core.ops_table.dispatch.OpRow": {
         "amp": "",
         "attributes": "",
         "call": "",
@@ -182,13 +182,13 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "signature": "",
         "vjp": "",
     },
-    "netcl.core.dispatch.Bound": {
+    "netcl.core.ops_table.dispatch.Bound": {
         "inputs": "",
         "program": "",
         "run": "(out=None)",
         "scalars": "",
     },
-    "netcl.core.dispatch.Program": {
+    "netcl.core.ops_table.dispatch.Program": {
         "finals": "",
         "gradients": "",
         "name": "",
@@ -198,9 +198,9 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "shapes": "",
         "single": "",
     },
-    "netcl.core.dispatch.Record": {"computed": "", "nodes": ""},
-    "netcl.core.dispatch.Snapshot": {"active": "()"},
-    "netcl.core.dispatch.Space": {
+    "netcl.core.ops_table.dispatch.Record": {"computed": "", "nodes": ""},
+    "netcl.core.ops_table.dispatch.Snapshot": {"active": "()"},
+    "netcl.core.ops_table.dispatch.Space": {
         "axes": "(axis)",
         "axis": "(axis)",
         "op": "",
@@ -285,7 +285,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "shapes": "",
     },
     "netcl.core.lazy.region.Value": {"axes": "", "dtype": "", "expr": "", "requires_grad": "", "shape": ""},
-    "netcl.core.user_frame": {
+    "netcl.core.process.user_frame": {
         "called_from": "()",
         "level_outside": "()",
     },

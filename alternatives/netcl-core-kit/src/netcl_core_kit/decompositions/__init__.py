@@ -64,7 +64,7 @@ def functions(module: str) -> dict[str, tuple[Callable[..., Any], str]]:
 def complete() -> list[str]:
     """Adds to ``netcl.ops`` and the op table the functions that the core does not define; returns their names."""
     import netcl.ops as ops
-    from netcl.core.dispatch import Domain
+    from netcl.core.ops_table.dispatch import Domain
     from netcl.ops.table import composite
 
     absent = [name for name in NAMES if not hasattr(ops, name)]

@@ -12,8 +12,8 @@ import netcl.ops as ops
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.layout import aligned, normalize_axes
+from netcl.core.process.user_frame import level_outside
 from netcl.core.tensor import Tensor
-from netcl.core.user_frame import level_outside
 
 AMP = {
     **dict.fromkeys(("addmm", "baddbmm", "bilinear", "bmm", "dot", "kron", "mm", "mv", "outer", "tensordot"), "half"),

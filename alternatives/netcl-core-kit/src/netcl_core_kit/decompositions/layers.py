@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 import netcl.ops as ops
-from netcl.core.dispatch import assign
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.layout import broadcast_shapes
+from netcl.core.ops_table.dispatch import assign
 from netcl.core.tensor import Tensor
 
 AMP = {

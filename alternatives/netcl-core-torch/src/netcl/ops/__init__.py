@@ -6,7 +6,7 @@ from netcl_core_kit.decompositions import complete
 from netcl_core_kit.made import allclose, build_matmul_kernel, equal, fold_bn_params  # noqa: F401
 from netcl_core_kit.tensor import as_method
 
-from netcl.core.dispatch import TABLE, Domain
+from netcl.core.ops_table.dispatch import TABLE, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops import elementwise, linalg, made, nn, random, reductions, shape  # noqa: F401
 from netcl.ops.random import get_rng_state, manual_seed, set_rng_state  # noqa: F401

@@ -9,10 +9,10 @@ import torch
 from netcl_core_kit.rows import composites, new_row
 from netcl_core_kit.shapes import exactly
 
-from netcl.core.dispatch import Domain, Kernel
 from netcl.core.dtypes import NAMES, TORCH, canonical, kind, promote
 from netcl.core.errors import DTypeError
 from netcl.core.layout import broadcast_shapes, normalize_axes
+from netcl.core.ops_table.dispatch import Domain, Kernel
 
 __all__ = ["as_float", "axes_of", "composites", "exactly", "pair", "rows", "unified", "with_dtype"]
 

@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from netcl_core_kit.arguments import attend, check_attention, check_recurrence, padding_of, sections_of, several
 from netcl_core_kit.ctc import ctc_arguments
 
-from netcl.core.dispatch import call
 from netcl.core.dtypes import NAMES
 from netcl.core.errors import ShapeError
+from netcl.core.ops_table.dispatch import call
 from netcl.ops.kernels import HALF, T, as_float, composites, exactly, rows
 from netcl.ops.linalg import _alike
 from netcl.ops.random import _unit

@@ -11,9 +11,9 @@ from netcl_core_kit.rows import OpFunction, as_function, composite, computed, re
 
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import get_active_device, manager
-from netcl.core.dispatch import Kernel, OpRow, use_builders
 from netcl.core.dtypes import NAMES
 from netcl.core.expr import compute
+from netcl.core.ops_table.dispatch import Kernel, OpRow, use_builders
 
 __all__ = ["OpFunction", "as_function", "composite", "computed", "elementwise", "expression", "reduced", "scalar"]
 

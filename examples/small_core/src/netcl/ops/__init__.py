@@ -1,6 +1,6 @@
 """The functions of the op table."""
 
-from netcl.core.dispatch import TABLE
+from netcl.core.ops_table.dispatch import TABLE
 from netcl.ops import arrange, elementwise, reductions, windows  # noqa: F401
 from netcl.ops.table import as_function
 

@@ -2,8 +2,8 @@
 
 import inspect
 
-from netcl.core.dispatch import Domain, OpRow, call_row, register_op
 from netcl.core.layout import normalize_axes
+from netcl.core.ops_table.dispatch import Domain, OpRow, call_row, register_op
 from netcl.ops.signatures import Signed
 
 

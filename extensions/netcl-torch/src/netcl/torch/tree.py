@@ -63,7 +63,7 @@ class TorchModule(ModuleType):
 _homes: dict[str, str] = {}
 # Modules of netcl that PyTorch has under other names.
 _RENAMED = {
-    "netcl.core.grad_mode": "torch.autograd.grad_mode",
+    "netcl.core.process.grad_mode": "torch.autograd.grad_mode",
     "netcl.nn.packed": "torch.nn.utils.rnn",
     "netcl.torch.parts.functional": "torch.nn.functional",
     "netcl.torch.parts.whole_modules": "torch.serialization",

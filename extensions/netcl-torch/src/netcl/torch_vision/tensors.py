@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
-from netcl.core.grad_mode import is_grad_enabled
+from netcl.core.process.grad_mode import is_grad_enabled
 from netcl.data.transforms import register_image_type
 
 __all__ = ["tensor_of"]

@@ -13,10 +13,10 @@ from netcl.amp.cpu_rule import HALVES, is_left
 from netcl.autograd import Node, is_grad_enabled
 from netcl.autograd.levels import need
 from netcl.core import Tensor, config, dtypes, manager
-from netcl.core.dispatch import OpRow, pop_hook, push_hook, row_of
 from netcl.core.errors import DTypeError
 from netcl.core.ops_table import modes
-from netcl.core.user_frame import level_outside
+from netcl.core.ops_table.dispatch import OpRow, pop_hook, push_hook, row_of
+from netcl.core.process.user_frame import level_outside
 
 F = TypeVar("F", bound=Callable[..., Any])
 _KEPT = ("cast", "transfer", "clone")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import netcl.autograd  # noqa: F401  registers the losses
-from netcl.core.dispatch import TABLE, row_of
+from netcl.core.ops_table.dispatch import TABLE, row_of
 
 
 def policy(op: str) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 import netcl.autograd as ag
 from netcl.autograd.prediction import changes_gradients, event, postponing, refused
 from netcl.core import Tensor
-from netcl.core.dispatch import evaluate, evaluate_each, reduce_each
 from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce
+from netcl.core.ops_table.dispatch import evaluate, evaluate_each, reduce_each
 
 _WIDE = ("float32", "float64")
 
@@ -254,6 +254,3 @@ def _unscaled(grads: Sequence[Tensor], scale: Tensor) -> list[Tensor]:
     value = cast(Load(0, dtype), wide) / cast(Load(1, "float32"), wide)
     each = [(grad,) for grad in grads]
     return [result for (result,) in evaluate_each((value,), each, (scale,), out=each if wide == dtype else None)]
-
-
-__all__ = ["GradScaler"]

@@ -33,7 +33,7 @@ with _Checked("autograd"):
     from netcl.autograd.ops import *  # noqa: F403
     from netcl.autograd.recorder import recorder as _recorder
     from netcl.autograd.tape import Tape, get_current_tape, set_current_tape
-    from netcl.core.dispatch import set_recorder as _set_recorder
+    from netcl.core.ops_table.dispatch import set_recorder as _set_recorder
     from netcl.core.tensor.gradients import register as _register
 
 _set_recorder(_recorder)

@@ -16,8 +16,9 @@ from netcl.autograd.blocks import Partial
 from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, edge_of
 from netcl.autograd.hooks import accumulated_hooks, hooks_of, leaf_hooks
 from netcl.autograd.mode import state
-from netcl.core import Tensor, dispatch
+from netcl.core import Tensor
 from netcl.core.errors import BackendMismatchError, NonFiniteError, ShapeError
+from netcl.core.ops_table import dispatch
 
 Sink = Callable[[Tensor, Tensor], None]
 

@@ -75,6 +75,3 @@ def _tiled_axis(blocks: Sequence[Block]) -> int | None:
             return None
         end += size
     return axis if end == shape[axis] else None
-
-
-__all__ = ["Block", "Partial", "Sum", "add", "computed"]

@@ -78,6 +78,3 @@ def _run_again(context: GradContext, node: GradNode, grads: list[Tensor | None],
         if grad is not None:
             context.borrow(grad)
     return [gradients.get(id(tensor)) if wants else None for tensor, wants in zip(inputs, wanted)]
-
-
-__all__ = ["checkpoint"]

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 
 from netcl.autograd.prediction import changes_gradients
 from netcl.core import Tensor
-from netcl.core.dispatch import evaluate, evaluate_each, reduce_each
 from netcl.core.errors import BackendMismatchError, NonFiniteError, from_here
 from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce
+from netcl.core.ops_table.dispatch import evaluate, evaluate_each, reduce_each
 
 
 def clip_grad_norm(

@@ -17,14 +17,15 @@ from netcl.autograd.blocks import Partial
 from netcl.autograd.hooks import Hook
 from netcl.autograd.mode import no_grad, state
 from netcl.autograd.recompute import Recipe, Recomputed, recomputed
-from netcl.core import Tensor, dispatch
+from netcl.core import Tensor
 from netcl.core.dtypes import SUPPORTED, is_floating
 from netcl.core.errors import BackendMismatchError, ShapeError
 from netcl.core.expr import Expr, Load, cast
+from netcl.core.ops_table import dispatch
+from netcl.core.process.user_frame import called_from
 from netcl.core.tensor import in_place
 from netcl.core.tensor.gradients import attach, take_history, view_of
 from netcl.core.tensor.views import root_of, separate, snapshot
-from netcl.core.user_frame import called_from
 
 FLOATING = frozenset(dtype for dtype in SUPPORTED if is_floating(dtype))
 _order = itertools.count()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from netcl.autograd.compiler.captured_graph import CompiledGraph
+from netcl.autograd.compiler.captured_graph import CompiledGraph as CompiledGraph
 from netcl.autograd.grad_node import AccumulateGrad, GradNode, edge_of, packing, packing_here
 from netcl.autograd.mode import state
 from netcl.core import Tensor
@@ -72,13 +72,3 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 
 Node = GradNode
-
-__all__ = [
-    "CompiledGraph",
-    "GradientEdge",
-    "Node",
-    "disable_saved_tensors_hooks",
-    "get_gradient_edge",
-    "save_on_cpu",
-    "saved_tensors_hooks",
-]

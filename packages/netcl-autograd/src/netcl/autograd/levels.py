@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import warnings
 
-from netcl.core.contract import LEVELS as _DECLARED
 from netcl.core.errors import UnsupportedError
-from netcl.core.user_frame import level_outside
-
-__all__ = ["LEVELS", "need", "without"]
+from netcl.core.process.contract import LEVELS as _DECLARED
+from netcl.core.process.user_frame import level_outside
 
 # A region is a program: a core without the level programs has no tracing either, even if it declares it.
 LEVELS: frozenset[str] = _DECLARED if "programs" in _DECLARED else _DECLARED - {"tracing"}

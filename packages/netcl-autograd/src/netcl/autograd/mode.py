@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from netcl.core.grad_mode import (
-    Nodes,
-    Switch,
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    no_grad,
-    set_grad_enabled,
-    state,
-)
 from netcl.core.ops_table import modes
-
-__all__ = [
-    "Nodes",
-    "detect_anomaly",
-    "enable_grad",
-    "inference_mode",
-    "is_grad_enabled",
-    "no_grad",
-    "set_detect_anomaly",
-    "set_grad_enabled",
-    "state",
-]
+from netcl.core.process.grad_mode import Nodes as Nodes
+from netcl.core.process.grad_mode import Switch
+from netcl.core.process.grad_mode import enable_grad as enable_grad
+from netcl.core.process.grad_mode import inference_mode as inference_mode
+from netcl.core.process.grad_mode import is_grad_enabled as is_grad_enabled
+from netcl.core.process.grad_mode import no_grad as no_grad
+from netcl.core.process.grad_mode import set_grad_enabled as set_grad_enabled
+from netcl.core.process.grad_mode import state as state
 
 modes.register(lambda: None if state.enabled else False)
 

@@ -11,13 +11,14 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
 from netcl.autograd.levels import LEVELS
-from netcl.core import Tensor, dispatch
+from netcl.core import Tensor
 from netcl.core.dtypes import itemsize
+from netcl.core.ops_table import dispatch
 from netcl.core.tensor.gradients import attach, view_of
 
 if TYPE_CHECKING:
     from netcl.autograd.derive.plan import GradientPlan
-    from netcl.core.dispatch import Bound, OpRow, Program
+    from netcl.core.ops_table.dispatch import Bound, OpRow, Program
 if TYPE_CHECKING or "capture" in LEVELS:
     from netcl.runtime.capture import is_capturing
 

@@ -13,14 +13,14 @@ from netcl.autograd.mode import state
 from netcl.autograd.recompute import recipe_of, recomputes
 from netcl.autograd.rules import rule_step
 from netcl.core import Tensor
-from netcl.core.dispatch import OpRow, execute
+from netcl.core.ops_table.dispatch import OpRow, execute
 from netcl.core.tensor.gradients import attach, mark_recorded
 
 if TYPE_CHECKING or "programs" in LEVELS:
     from netcl.autograd.derive.execute import run_plan
     from netcl.autograd.derive.fused_plan import fused_plan, is_fused
     from netcl.autograd.derive.plan import GradientPlan
-    from netcl.core.dispatch import Bound, bound, compute, known
+    from netcl.core.ops_table.dispatch import Bound, bound, compute, known
 if TYPE_CHECKING or "tracing" in LEVELS:
     from netcl.core.lazy.tracer import NOT_TRACED
 

@@ -9,7 +9,7 @@ from netcl.autograd import function
 from netcl.autograd.derive.execute import run_plan
 from netcl.autograd.grad_node import GradNode, output_again
 from netcl.autograd.rules.rule import run_rule, saved_arguments
-from netcl.core.dispatch import TABLE, call_row, program_row
+from netcl.core.ops_table.dispatch import TABLE, call_row, program_row
 
 # PyTorch's names of the operands and results of ops -> those of rows.
 _NAMES = {

@@ -81,6 +81,3 @@ def set_current_tape(tape: Tape | None) -> Tape | None:
     """Makes ``tape`` the one that records in this thread, and returns the one before."""
     before, state.tape = state.tape, tape
     return cast("Tape | None", before)
-
-
-__all__ = ["Tape", "get_current_tape", "set_current_tape"]

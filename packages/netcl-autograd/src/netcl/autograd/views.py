@@ -14,9 +14,10 @@ from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, Grad
 from netcl.autograd.mode import state
 from netcl.autograd.recompute import Recomputed, Saving, pays
 from netcl.autograd.rules.rule import arguments_of, node_of
-from netcl.core import Tensor, dispatch
-from netcl.core.dispatch import OpRow
+from netcl.core import Tensor
 from netcl.core.layout import contiguous_strides
+from netcl.core.ops_table import dispatch
+from netcl.core.ops_table.dispatch import OpRow
 from netcl.core.tensor import in_place
 from netcl.core.tensor.gradients import set_view, view_of
 from netcl.core.tensor.views import Geometry, root_of

@@ -8,8 +8,6 @@ from netcl.array_api.rows import row
 from netcl.core.dtypes import is_floating, is_integer, is_unsigned, promote
 from netcl.core.tensor import Tensor
 
-__all__ = ["accumulated", "converted", "together"]
-
 
 def accumulated(dtype: str) -> str:
     """Returns the standard's dtype for sums of ``dtype``: the widest of its kind for integers, int64 for bool."""

@@ -8,8 +8,6 @@ import netcl.ops  # noqa: F401  (fills the op table)
 from netcl.core.ops_table.dispatch import row_of
 from netcl.ops.table import OpFunction, as_function
 
-__all__ = ["row"]
-
 
 @cache
 def row(name: str) -> OpFunction:

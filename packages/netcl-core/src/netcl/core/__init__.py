@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.interpreters import refuse_subinterpreters
+from netcl.core.process.interpreters import refuse_subinterpreters
 from netcl.siblings import refuse_stranger
 
 refuse_stranger(__name__)

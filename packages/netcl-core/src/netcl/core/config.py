@@ -15,8 +15,6 @@ from typing import Any
 
 from netcl.core.errors import ConfigError
 
-__all__ = ["VARIABLES", "Variable", "get", "get_logger", "override"]
-
 _FALSE = frozenset({"", "0", "false", "no", "off"})
 _TRUE = frozenset({"1", "true", "yes", "on"})
 # "kernels" is info plus the texts of generated kernels.

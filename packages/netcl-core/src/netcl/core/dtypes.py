@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from netcl.core import naming
 from netcl.core.errors import DTypeError
+from netcl.core.process import naming
 
 __all__ = [
     "OBJECTS",

@@ -5,7 +5,8 @@ On a tensor that requires grad, while grad is enabled, they warn: ForwardOnlyWar
 
 from __future__ import annotations
 
-# As lists: a line for each of 250 names would be a screen and a half, twice.
+# ruff: noqa: F401
+# As lists: a line for each of 250 names would be a screen and a half.
 # isort: off
 # fmt: off
 from typing import Any
@@ -62,7 +63,7 @@ import netcl.ops.lu
 import netcl.ops.normal_distribution
 import netcl.ops.polynomials
 import netcl.ops.reflections
-import netcl.ops.sparse  # noqa: F401
+import netcl.ops.sparse
 from netcl.ops.masking import fill, masked_fill, masked_select, nonzero
 from netcl.ops.matrix import diagonal, logdet, matrix_exp, matrix_power, matrix_transpose, vander
 from netcl.ops.noise import alpha_dropout, feature_alpha_dropout, feature_dropout, rrelu
@@ -92,45 +93,8 @@ from netcl.ops.statistics import corrcoef, cov, histc, renorm
 from netcl.ops.unfold import col2im, im2col
 from netcl.ops.unpool import max_unpool1d, max_unpool2d, max_unpool3d
 
-__all__ = [
-    "abs", "acos", "acosh", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
-    "adaptive_max_pool2d", "adaptive_max_pool3d", "add", "addcdiv", "addcmul", "addmm", "affine_grid", "all",
-    "allclose", "alpha_dropout", "amax", "amin", "any", "argmax", "argmin", "argsort", "asin", "asinh", "atan", "atan2",
-    "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "baddbmm",
-    "bartlett_window", "batch_norm", "bernoulli", "bias_add", "bilinear", "bincount", "bitwise_and", "bitwise_not",
-    "bitwise_or", "bitwise_xor", "blackman_window", "block_diag", "bmm", "broadcast_tensors", "broadcast_to",
-    "bucketize", "build_matmul_kernel", "cartesian_prod", "cast", "cat", "causal_mask", "cdist", "ceil", "celu",
-    "channel_shuffle", "chunk", "clamp", "clip", "clone", "col2im", "column_stack", "combinations", "conv1d",
-    "conv1d_grad_input", "conv1d_grad_weight", "conv2d", "conv2d_grad_input", "conv2d_grad_weight", "conv3d",
-    "conv3d_grad_input", "conv3d_grad_weight", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-    "copysign", "corrcoef", "cos", "cosh", "cosine_similarity", "count_nonzero", "cov", "ctc_loss", "cummax", "cummin",
-    "cumprod", "cumsum", "cumulative_trapezoid", "depthwise_conv2d", "det", "diag", "diagonal", "diff", "digamma",
-    "div", "dot", "dropout", "dstack", "einsum", "elementwise_binary", "elementwise_unary", "elu", "embedding", "eq",
-    "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expand", "expm1", "feature_alpha_dropout", "feature_dropout",
-    "fill", "flatten", "flip", "floor", "floor_divide", "fold_bn_params", "fractional_max_pool2d",
-    "fractional_max_pool3d", "gather", "ge", "gelu", "get_rng_state", "getitem", "glu", "gradient", "grid_sample",
-    "group_norm", "gt", "hamming_window", "hann_window", "hard_sigmoid", "hard_swish", "hard_tanh", "hardshrink",
-    "heaviside", "histc", "histogram", "hstack", "hypot", "i0", "im2col", "index_add",
-    "index_copy", "index_put", "index_reduce", "index_select", "instance_norm", "interpolate", "inverse", "isclose",
-    "isfinite", "isin", "isinf", "isnan", "kaiser_window", "kron", "kthvalue", "l2_normalize", "layer_norm", "le",
-    "leaky_relu", "left_shift", "lerp", "lgamma", "linear", "linear_recurrence", "local_response_norm", "log", "log10",
-    "log1p", "log2", "log_softmax", "logaddexp", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "logit", "logsigmoid", "logsumexp", "lp_pool1d", "lp_pool2d", "lp_pool3d", "lt", "manual_seed",
-    "masked_fill", "masked_select", "matmul", "matrix_exp", "matrix_power", "matrix_transpose", "max", "max_pool1d",
-    "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "maximum", "mean", "median", "min",
-    "minimum", "mish", "mm", "mod", "mode", "mul", "multigammaln", "mv", "mvlgamma", "nan_to_num", "narrow", "ne",
-    "neg", "nextafter", "nonzero", "norm", "normal", "one_hot", "outer", "pad", "pairwise_distance", "pdist",
-    "permutation", "permute", "pinverse", "pixel_shuffle", "pixel_unshuffle", "polygamma", "pow", "prelu", "prod",
-    "quantile", "rand", "randint", "randn", "randperm", "reciprocal", "recurrence", "reduce_mean", "reduce_sum", "relu",
-    "relu6", "renorm", "repeat", "reshape", "right_shift", "rms_norm", "roll", "rope", "rot90", "round", "rrelu",
-    "rsqrt", "scaled_dot_product_attention", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "selu",
-    "set_rng_state", "setitem", "sigmoid", "sign", "signbit", "silu", "sin", "sinc", "sinh", "slogdet", "softmax",
-    "softplus", "softshrink", "softsign", "sort", "split", "sqrt", "square", "squeeze", "stack", "std", "std_mean",
-    "sub", "sum", "swish", "take", "take_along_axis", "tan", "tanh", "tanhshrink", "tensordot", "threshold", "tile",
-    "topk", "trace", "transpose", "trapezoid", "tril", "tril_indices", "triu", "triu_indices", "trunc", "unbind",
-    "uniform", "unique", "unique_consecutive", "unravel_index", "unsqueeze", "upsample", "vander", "var", "var_mean",
-    "vstack", "where", "xlogy",
-]
+# The functions above; the stub that tools/write_stubs.py writes has them by name.
+__all__ = sorted(_name for _name, _value in globals().items() if callable(_value) and _name not in ("Any", "describe"))
 
 describe()
 

@@ -16,8 +16,8 @@ import numpy as np
 from netcl.core.backend.epilogue import added, run_alone
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Expr, apply
-from netcl.core.naming import refuse
 from netcl.core.ops_table.dispatch import Domain, set_shape
+from netcl.core.process.naming import refuse
 from netcl.core.tensor import Tensor
 from netcl.ops.shape import permute, reshape
 from netcl.ops.table import OpFunction, composite, computed, engine_of, expression, floating

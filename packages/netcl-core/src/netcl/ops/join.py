@@ -332,9 +332,9 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = "int64", d
 
 
 def _window(
-    op: str, length: int, periodic: bool, weights: Sequence[float], dtype: Any, device: Any, flag: bool
+    op: str, length: int, periodic: bool, window: Callable[[int], Any], dtype: Any, device: Any, flag: bool
 ) -> Tensor:
-    """Returns w[k] = sum of (-1)^j weights[j] cos(2 pi j k / N), with N = length if periodic, else length - 1."""
+    """Returns ``window(length)``; a periodic one is the window of one element more, without its last."""
     name = canonical(dtype)
     if as_index(length) < 0:
         raise ShapeError(f"{op}: window_length {length} must not be negative", op=op, parameter="window_length")
@@ -342,14 +342,23 @@ def _window(
         raise ArgumentError(f"{op}: expected a floating dtype, got {name}")
     engine = _engine_on(device)
     check_elements(op, as_index(length), engine.queue)
-    values = np.ones(length)
-    if length > 1:
-        angle = 2 * np.pi * np.arange(length) / (length if periodic else length - 1)
-        values = sum((-1) ** j * weight * np.cos(j * angle) for j, weight in enumerate(weights))
+    values = window(length + 1)[:-1] if periodic and length > 1 else window(length)
     made: Tensor = engine.tensor(np.asarray(values), name)
     if flag:
         made.requires_grad = True
     return made
+
+
+def _cosines(*weights: float) -> Callable[[int], Any]:
+    """Returns the window w[k] = sum of (-1)^j weights[j] cos(2 pi j k / (n - 1)) of n elements."""
+
+    def window(n: int) -> Any:
+        if n < 2:
+            return np.ones(n)
+        angle = 2 * np.pi * np.arange(n) / (n - 1)
+        return sum((-1) ** j * weight * np.cos(j * angle) for j, weight in enumerate(weights))
+
+    return window
 
 
 def _window_domain(function: Any) -> Domain:
@@ -374,7 +383,7 @@ def hann_window(
     requires_grad: bool = False,
 ) -> Tensor:
     """Returns (1 - cos(2 pi k / N)) / 2, N the length, or one less if not ``periodic``: (window_length,)."""
-    return _window("hann_window", window_length, periodic, (0.5, 0.5), dtype, device, requires_grad)
+    return _window("hann_window", window_length, periodic, _cosines(0.5, 0.5), dtype, device, requires_grad)
 
 
 @computed(domain=_window_domain(np.hamming))
@@ -389,7 +398,7 @@ def hamming_window(
     requires_grad: bool = False,
 ) -> Tensor:
     """Returns alpha - beta cos(2 pi k / N), N the length, or one less if not ``periodic``: (window_length,)."""
-    return _window("hamming_window", window_length, periodic, (alpha, beta), dtype, device, requires_grad)
+    return _window("hamming_window", window_length, periodic, _cosines(alpha, beta), dtype, device, requires_grad)
 
 
 @computed(domain=_window_domain(np.blackman))
@@ -402,23 +411,7 @@ def blackman_window(
     requires_grad: bool = False,
 ) -> Tensor:
     """Returns 0.42 - 0.5 cos(2 pi k / N) + 0.08 cos(4 pi k / N), N as in ``hann_window``: (window_length,)."""
-    return _window("blackman_window", window_length, periodic, (0.42, 0.5, 0.08), dtype, device, requires_grad)
-
-
-def _of_length(op: str, length: int, periodic: bool, function: Any, dtype: Any, device: Any, flag: bool) -> Tensor:
-    """Returns NumPy's window; a periodic one is the window of one element more, without its last."""
-    name = canonical(dtype)
-    if as_index(length) < 0:
-        raise ShapeError(f"{op}: window_length {length} must not be negative", op=op, parameter="window_length")
-    if not is_floating(name):
-        raise ArgumentError(f"{op}: expected a floating dtype, got {name}")
-    engine = _engine_on(device)
-    check_elements(op, as_index(length), engine.queue)
-    values = function(length + 1)[:-1] if periodic and length > 1 else function(length)
-    made: Tensor = engine.tensor(np.asarray(values), name)
-    if flag:
-        made.requires_grad = True
-    return made
+    return _window("blackman_window", window_length, periodic, _cosines(0.42, 0.5, 0.08), dtype, device, requires_grad)
 
 
 @computed(domain=_window_domain(np.bartlett))
@@ -431,7 +424,7 @@ def bartlett_window(
     requires_grad: bool = False,
 ) -> Tensor:
     """Returns 1 - |2 k / N - 1|, N as in ``hann_window``: (window_length,)."""
-    return _of_length("bartlett_window", window_length, periodic, np.bartlett, dtype, device, requires_grad)
+    return _window("bartlett_window", window_length, periodic, np.bartlett, dtype, device, requires_grad)
 
 
 @computed(domain=_window_domain(lambda n: np.kaiser(n, 12.0)))
@@ -445,6 +438,4 @@ def kaiser_window(
     requires_grad: bool = False,
 ) -> Tensor:
     """Returns i0(beta sqrt(1 - (2 k / N - 1)^2)) / i0(beta), N as in ``hann_window``: (window_length,)."""
-    return _of_length(
-        "kaiser_window", window_length, periodic, lambda n: np.kaiser(n, beta), dtype, device, requires_grad
-    )
+    return _window("kaiser_window", window_length, periodic, lambda n: np.kaiser(n, beta), dtype, device, requires_grad)

@@ -16,8 +16,8 @@ from netcl.core.dtypes import FLOATING, c_type, canonical, is_floating, promote
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Load, cast, reduce
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
-from netcl.core.naming import refuse
 from netcl.core.ops_table.dispatch import Domain, set_shape
+from netcl.core.process.naming import refuse
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import diag
 from netcl.ops.domains import few

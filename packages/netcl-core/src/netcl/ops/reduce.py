@@ -14,8 +14,8 @@ from netcl.core.expr import cast as cast_expr
 from netcl.core.expr import mean as mean_of
 from netcl.core.expr.statistics import squared_deviations
 from netcl.core.layout import reduced_axes
-from netcl.core.naming import refuse
 from netcl.core.ops_table.dispatch import Domain, Space
+from netcl.core.process.naming import refuse
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.data import TensorData
 from netcl.ops.elementwise import maximum, minimum

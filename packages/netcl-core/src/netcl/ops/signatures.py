@@ -14,8 +14,6 @@ from netcl.core.ops_table.table import OpRow
 from netcl.core.tensor import Tensor
 from netcl.ops.ranked import Ranked
 
-__all__ = ["Axis", "Ints", "Operand", "Signed", "annotations_of", "signature_of_op"]
-
 Operand = Tensor | float | np.ndarray[Any, Any] | np.generic
 Axis = int | Sequence[int] | None
 Ints = int | Sequence[int]

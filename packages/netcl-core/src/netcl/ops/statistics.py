@@ -13,8 +13,8 @@ from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Expr, apply
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain, Space
+from netcl.core.process.user_frame import level_outside
 from netcl.core.tensor import Tensor
-from netcl.core.user_frame import level_outside
 from netcl.ops.elementwise import cast, clamp, div, mul, sqrt, sub
 from netcl.ops.linalg import matmul
 from netcl.ops.matrix import diagonal

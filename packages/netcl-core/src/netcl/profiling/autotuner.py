@@ -22,16 +22,14 @@ from netcl.core.dtypes import canonical
 from netcl.core.errors import DTypeError, KernelBuildError, ShapeError, UnsupportedError
 from netcl.core.kernels import work_group_tuner
 from netcl.core.memory import opencl_queue
+from netcl.core.process.user_frame import level_outside
 from netcl.core.tuning import measurements
 from netcl.core.tuning.candidates import config_of
 from netcl.core.tuning.selector import KernelConfig, get_kernel_selector
-from netcl.core.user_frame import level_outside
 from netcl.profiling.problems import PLAIN, PROBLEMS, Problem
 from netcl.profiling.timing import format_seconds, timing
 from netcl.profiling.trace import profile
 from netcl.profiling.trials import safe_kernels
-
-__all__ = ["WorkGroupTuner", "autotune_conv2d", "autotune_matmul", "is_right", "measure"]
 
 # no new candidate is started after this many seconds of one search
 _BOUND_S = 20.0

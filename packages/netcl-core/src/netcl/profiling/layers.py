@@ -8,8 +8,6 @@ from typing import Any
 
 from netcl.core.capture.labels import labelled, set_layer
 
-__all__ = ["named_layers"]
-
 
 @contextmanager
 def named_layers(model: Any, optimizer: Any = None) -> Iterator[None]:

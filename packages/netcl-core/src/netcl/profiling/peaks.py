@@ -14,8 +14,6 @@ from netcl.core.device.capabilities import profile_of
 from netcl.core.kernels.primitives import KernelSpec
 from netcl.core.ops_table.dispatch import assign
 
-__all__ = ["Peaks", "measure_peaks"]
-
 _RUNS = 7
 _COPY_ELEMENTS = 8 << 20  # of 4 bytes: larger than the caches of most
 _STEPS = 4096

@@ -11,8 +11,6 @@ import numpy as np
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 
-__all__ = ["PLAIN", "PROBLEMS", "Problem"]
-
 PLAIN = "plain"
 _PLAIN_FLOPS = 2e8  # the most that the plain kernel computes: a few rows or images represent the whole
 

@@ -18,8 +18,6 @@ from netcl.profiling.timing import format_seconds
 if TYPE_CHECKING:
     from netcl.profiling.trace import profile
 
-__all__ = ["roofline"]
-
 _PAGES, _PICTURES = (".html", ".htm"), (".png", ".svg", ".pdf")
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 920, 460, 64, 48, 16, 24

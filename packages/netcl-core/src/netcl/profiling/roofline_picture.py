@@ -13,8 +13,6 @@ from netcl.profiling.records import KernelStats
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw_roofline", "need_matplotlib"]
-
 _LABELS = 8  # kernels with their name next to the point, the longest ones
 _POINT, _LINE, _ROOF = "#1f5fbf", "#667080", "#b3261e"
 _DPI = 110

@@ -33,8 +33,6 @@ from netcl.profiling.records import (
 )
 from netcl.runtime.prediction import report
 
-__all__ = ["profile"]
-
 _SORTS: dict[str, Callable[[KernelStats], Any]] = {
     "total": lambda row: -row.seconds,
     "mean": lambda row: -row.mean,

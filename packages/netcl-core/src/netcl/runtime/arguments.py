@@ -16,8 +16,6 @@ from netcl.core.ops_table.dispatch import assign
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.views import check_writable, geometry_of, root_of
 
-__all__ = ["Arguments", "has_inner_tensors", "leaves"]
-
 
 def has_inner_tensors(value: Any) -> bool:
     """True for a list, tuple or dict with tensors in it."""

@@ -15,8 +15,6 @@ from typing import Any
 from netcl.core.ops_table import modes
 from netcl.core.tensor import Tensor
 
-__all__ = ["Dependencies"]
-
 _DEPTH = 4
 
 

@@ -16,8 +16,6 @@ from netcl.core.dtypes import canonical
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.tensor import Tensor
 
-__all__ = ["Graph", "GraphExecutor", "GraphOp"]
-
 
 class GraphOp(NamedTuple):
     """An op: ``fn`` of the results of ``inputs`` (names of earlier ops, or tensors) returns ``shape`` and ``dtype``."""

@@ -28,8 +28,6 @@ from netcl.core.device.sub_devices import new_queue, order_after
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor import Tensor
 
-__all__ = ["Scheduler", "Stream"]
-
 # Engines and their kernels live as long as their queues, so queues are reused, by (device, priority).
 _idle: dict[Any, list[DeviceHandle]] = {}
 

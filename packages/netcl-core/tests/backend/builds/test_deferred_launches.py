@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netcl.core import DeviceHandle, Tensor, config, late_launches, manager
+from netcl.core import DeviceHandle, Tensor, config, manager
 from netcl.core.backend.opencl.builds import build_processes
 from netcl.core.backend.opencl.builds.build_processes import BuildProcesses
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
 from netcl.core.errors import KernelBuildError
 from netcl.core.kernels.primitives import KernelSpec
+from netcl.core.process import late_launches
 
 
 @pytest.fixture

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from netcl import ops
-from netcl.core import DeviceHandle, Tensor, naming
+from netcl.core import DeviceHandle, Tensor
+from netcl.core.process import naming
 from netcl.runtime.capture import capture
 
 HALVES = ("float16", "bfloat16")

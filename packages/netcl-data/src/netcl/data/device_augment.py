@@ -24,10 +24,10 @@ except ModuleNotFoundError:
 with _Checked("data"):
     from netcl import ops
     from netcl.core import Tensor
-    from netcl.core.dispatch import evaluate
     from netcl.core.dtypes import is_floating, numpy_dtype
     from netcl.core.errors import ShapeError
     from netcl.core.expr import Index, Load, Scalar, apply, cast, mean
+    from netcl.core.ops_table.dispatch import evaluate
     from netcl.data.augment import LUMA
 
 __all__ = ["apply_color_jitter", "cutout", "flip_horizontal"]

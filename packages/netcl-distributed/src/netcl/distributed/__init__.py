@@ -15,105 +15,59 @@ except ModuleNotFoundError:
 __path__ = extend_path(__path__, __name__)
 
 with _Checked("distributed"):
-    from netcl.distributed.collectives import (
-        all_gather,
-        all_reduce,
-        barrier,
-        broadcast,
-        gather,
-        on_root,
-        recv,
-        reduce,
-        reduce_scatter,
-        scatter,
-        send,
-    )
-    from netcl.distributed.current import current_group, get_local_rank, get_rank, get_world_size
-    from netcl.distributed.errors import RankFailedError
-    from netcl.distributed.group import ProcessGroup
-    from netcl.distributed.in_place import (
-        ReduceOp,
-        all_gather_into_tensor,
-        get_backend,
-        irecv,
-        is_available,
-        is_initialized,
-        isend,
-        new_group,
-        reduce_scatter_tensor,
-    )
-    from netcl.distributed.init_group import destroy_process_group, init_process_group
-    from netcl.distributed.objects import (
-        all_gather_object,
-        broadcast_object_list,
-        gather_object,
-        scatter_object_list,
-    )
-    from netcl.distributed.training.data_parallel import (
-        DeviceManager,
-        broadcast_params,
-        prepare_replicas,
-        replicate_params,
-        shard_batch,
-        shard_sizes,
-        sync_grads,
-    )
-    from netcl.distributed.training.parallel import DataParallel
-    from netcl.distributed.training.step import data_parallel_step
-    from netcl.distributed.training.sync_batchnorm import SyncBatchNorm, convert_sync_batchnorm
-    from netcl.distributed.training.train_step import MeanLoss, TrainStep
-    from netcl.distributed.transports.local import local_groups, run_on_devices
-    from netcl.distributed.work import Work
+    from netcl.distributed.collectives import all_gather as all_gather
+    from netcl.distributed.collectives import all_reduce as all_reduce
+    from netcl.distributed.collectives import barrier as barrier
+    from netcl.distributed.collectives import broadcast as broadcast
+    from netcl.distributed.collectives import gather as gather
+    from netcl.distributed.collectives import on_root as on_root
+    from netcl.distributed.collectives import recv as recv
+    from netcl.distributed.collectives import reduce as reduce
+    from netcl.distributed.collectives import reduce_scatter as reduce_scatter
+    from netcl.distributed.collectives import scatter as scatter
+    from netcl.distributed.collectives import send as send
+    from netcl.distributed.current import current_group as current_group
+    from netcl.distributed.current import get_local_rank as get_local_rank
+    from netcl.distributed.current import get_rank as get_rank
+    from netcl.distributed.current import get_world_size as get_world_size
+    from netcl.distributed.errors import RankFailedError as RankFailedError
+    from netcl.distributed.group import ProcessGroup as ProcessGroup
+    from netcl.distributed.in_place import ReduceOp as ReduceOp
+    from netcl.distributed.in_place import all_gather_into_tensor as all_gather_into_tensor
+    from netcl.distributed.in_place import get_backend as get_backend
+    from netcl.distributed.in_place import irecv as irecv
+    from netcl.distributed.in_place import is_available as is_available
+    from netcl.distributed.in_place import is_initialized as is_initialized
+    from netcl.distributed.in_place import isend as isend
+    from netcl.distributed.in_place import new_group as new_group
+    from netcl.distributed.in_place import reduce_scatter_tensor as reduce_scatter_tensor
+    from netcl.distributed.init_group import destroy_process_group as destroy_process_group
+    from netcl.distributed.init_group import init_process_group as init_process_group
+    from netcl.distributed.objects import all_gather_object as all_gather_object
+    from netcl.distributed.objects import broadcast_object_list as broadcast_object_list
+    from netcl.distributed.objects import gather_object as gather_object
+    from netcl.distributed.objects import scatter_object_list as scatter_object_list
+    from netcl.distributed.training.data_parallel import DeviceManager as DeviceManager
+    from netcl.distributed.training.data_parallel import broadcast_params as broadcast_params
+    from netcl.distributed.training.data_parallel import prepare_replicas as prepare_replicas
+    from netcl.distributed.training.data_parallel import replicate_params as replicate_params
+    from netcl.distributed.training.data_parallel import shard_batch as shard_batch
+    from netcl.distributed.training.data_parallel import shard_sizes as shard_sizes
+    from netcl.distributed.training.data_parallel import sync_grads as sync_grads
+    from netcl.distributed.training.parallel import DataParallel as DataParallel
+    from netcl.distributed.training.step import data_parallel_step as data_parallel_step
+    from netcl.distributed.training.sync_batchnorm import SyncBatchNorm as SyncBatchNorm
+    from netcl.distributed.training.sync_batchnorm import convert_sync_batchnorm as convert_sync_batchnorm
+    from netcl.distributed.training.train_step import MeanLoss as MeanLoss
+    from netcl.distributed.training.train_step import TrainStep as TrainStep
+    from netcl.distributed.transports.local import local_groups as local_groups
+    from netcl.distributed.transports.local import run_on_devices as run_on_devices
+    from netcl.distributed.work import Work as Work
 
 __all__ = [
-    "DataParallel",
-    "DeviceManager",
-    "MeanLoss",
-    "ProcessGroup",
-    "RankFailedError",
-    "ReduceOp",
-    "SyncBatchNorm",
-    "TrainStep",
-    "Work",
-    "all_gather",
-    "all_gather_into_tensor",
-    "all_gather_object",
-    "all_reduce",
-    "barrier",
-    "broadcast",
-    "broadcast_object_list",
-    "broadcast_params",
-    "convert_sync_batchnorm",
-    "current_group",
-    "data_parallel_step",
-    "destroy_process_group",
-    "gather",
-    "gather_object",
-    "get_backend",
-    "get_local_rank",
-    "get_rank",
-    "get_world_size",
-    "init_process_group",
-    "irecv",
-    "is_available",
-    "is_initialized",
-    "isend",
-    "local_groups",
-    "new_group",
-    "on_root",
-    "prepare_replicas",
-    "recv",
-    "reduce",
-    "reduce_scatter",
-    "reduce_scatter_tensor",
-    "replicate_params",
-    "run_on_devices",
-    "scatter",
-    "scatter_object_list",
-    "send",
-    "shard_batch",
-    "shard_sizes",
-    "sync_grads",
+    name
+    for name, value in globals().items()
+    if getattr(value, "__module__", "").startswith("netcl.") and name[0] != "_"
 ]
 
 

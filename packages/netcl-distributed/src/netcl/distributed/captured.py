@@ -11,8 +11,6 @@ from netcl.core.errors import CaptureError
 if TYPE_CHECKING or "staging" in LEVELS:
     from netcl.runtime.staging import host_call
 
-__all__ = ["refuse_capture"]
-
 
 def refuse_capture(tensor: Tensor, reason: str) -> None:
     """Raises CaptureError with ``reason`` if this thread captures a step on the device of ``tensor``."""

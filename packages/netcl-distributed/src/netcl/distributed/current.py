@@ -13,18 +13,6 @@ from netcl.core import config
 if TYPE_CHECKING:
     from netcl.distributed.group import ProcessGroup
 
-__all__ = [
-    "active_group",
-    "backends",
-    "current_group",
-    "default_group",
-    "get_local_rank",
-    "get_rank",
-    "get_world_size",
-    "members",
-    "set_default_group",
-]
-
 _default: ProcessGroup | None = None
 # Per group: the name of its transport, or the backend that was asked for; the ranks of the default group that are in
 # it, if these are not all.

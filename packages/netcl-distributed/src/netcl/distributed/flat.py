@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from netcl import ops
 from netcl.core import Tensor
 
-__all__ = ["by_dtype", "flatten_tensors", "unflatten_into"]
-
 
 def by_dtype(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
     """Returns the tensors in groups of one device and dtype, in the order of their first members."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from netcl.core.device import DeviceHandle
     from netcl.distributed.staging.exchange import StagedExchange
 
-__all__ = ["ProcessGroup", "Signature", "Value"]
-
 Value: TypeAlias = Tensor | Array
 _CAPTURED = (
     "a collective of tensors begins in Python, which a replay does not run; call it outside of the captured step, or "

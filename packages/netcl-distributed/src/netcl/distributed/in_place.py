@@ -18,32 +18,6 @@ from netcl.distributed.group import ProcessGroup
 from netcl.distributed.transports.local import local_groups
 from netcl.distributed.work import CommThread, Work
 
-__all__ = [
-    "NON_GROUP_MEMBER",
-    "PendingWork",
-    "ReduceOp",
-    "all_gather",
-    "all_gather_into_tensor",
-    "flat_values",
-    "get_backend",
-    "get_group_rank",
-    "get_process_group_ranks",
-    "group_of",
-    "irecv",
-    "is_available",
-    "is_initialized",
-    "isend",
-    "issued",
-    "join_values",
-    "list_of_ranks",
-    "message",
-    "new_group",
-    "reduce_scatter_tensor",
-    "reduce_scattered",
-    "root_of",
-    "write_into",
-]
-
 
 class _Ops(type):
     @property

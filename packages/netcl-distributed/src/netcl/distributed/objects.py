@@ -13,14 +13,6 @@ from netcl.distributed.group import ProcessGroup
 from netcl.distributed.in_place import root_of
 from netcl.distributed.plain_values import decode, encode
 
-__all__ = [
-    "all_gather_object",
-    "broadcast_object_list",
-    "gather_object",
-    "gathered_objects",
-    "scatter_object_list",
-]
-
 
 def gathered_objects(
     value: Any, group: ProcessGroup, root: int = -1, *, op: str, queue: Any = None

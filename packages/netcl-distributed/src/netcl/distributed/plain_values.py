@@ -12,8 +12,6 @@ import numpy as np
 from netcl.core import Tensor
 from netcl.distributed.reductions import Array
 
-__all__ = ["decode", "encode"]
-
 _PLAIN = (bool, int, float, str)
 # Kinds of NumPy dtypes with numbers as bytes: bool, integers, floating and complex numbers.
 _NUMBERS = "biufc"

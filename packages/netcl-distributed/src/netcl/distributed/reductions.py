@@ -7,18 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "BFLOAT16",
-    "OPS",
-    "REDUCED",
-    "Array",
-    "check_op",
-    "even_bounds",
-    "from_bfloat16",
-    "reduce_in_order",
-    "to_bfloat16",
-]
-
 Array = np.ndarray[Any, Any]
 
 # The bits of bfloat16, which NumPy does not have; a dtype of its own, so that they are not summed as integers.

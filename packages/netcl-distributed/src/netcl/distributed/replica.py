@@ -13,8 +13,6 @@ from netcl.core import config
 from netcl.distributed.transports.shared import MappedBuffer, attach
 from netcl.distributed.transports.shared_buffer import FAILED
 
-__all__ = ["main"]
-
 
 def _end_with_the_launcher() -> None:
     """Ends this process and the processes that its script started when the launcher is gone: the other end of the pipe

@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 from netcl.core.errors import CollectiveTimeoutError
 
-__all__ = ["CommThread", "Work"]
-
 
 class Work:
     """A running collective: ``wait`` returns its result or raises its error, ``done`` tests without waiting."""

@@ -5,93 +5,64 @@ from __future__ import annotations
 from netcl.siblings import Checked as _Checked
 
 with _Checked("nn"):
-    from netcl.distributions import constraints, transforms
-    from netcl.distributions.continuous import (
-        Cauchy,
-        Exponential,
-        Gumbel,
-        HalfCauchy,
-        HalfNormal,
-        Laplace,
-        Normal,
-        Uniform,
-    )
-    from netcl.distributions.counts import Binomial, Multinomial, NegativeBinomial
-    from netcl.distributions.discrete import Bernoulli, Categorical, Geometric, OneHotCategorical, Poisson
-    from netcl.distributions.distribution import Distribution
-    from netcl.distributions.gamma import Beta, Chi2, Dirichlet, Gamma, StudentT
-    from netcl.distributions.independent import Independent
-    from netcl.distributions.kl import kl_divergence, register_kl
-    from netcl.distributions.mixture import MixtureSameFamily
-    from netcl.distributions.multivariate_normal import MultivariateNormal
-    from netcl.distributions.relaxed import OneHotCategoricalStraightThrough, RelaxedBernoulli, RelaxedOneHotCategorical
-    from netcl.distributions.transformed import LogNormal, Pareto, TransformedDistribution, Weibull
-    from netcl.distributions.transforms import (
-        AbsTransform,
-        AffineTransform,
-        ComposeTransform,
-        ExpTransform,
-        IndependentTransform,
-        PowerTransform,
-        SigmoidTransform,
-        SoftmaxTransform,
-        SoftplusTransform,
-        StickBreakingTransform,
-        TanhTransform,
-        Transform,
-        identity_transform,
-    )
+    from netcl.distributions import constraints as constraints
+    from netcl.distributions import transforms as transforms
+    from netcl.distributions.continuous import Cauchy as Cauchy
+    from netcl.distributions.continuous import Exponential as Exponential
+    from netcl.distributions.continuous import Gumbel as Gumbel
+    from netcl.distributions.continuous import HalfCauchy as HalfCauchy
+    from netcl.distributions.continuous import HalfNormal as HalfNormal
+    from netcl.distributions.continuous import Laplace as Laplace
+    from netcl.distributions.continuous import Normal as Normal
+    from netcl.distributions.continuous import Uniform as Uniform
+    from netcl.distributions.counts import Binomial as Binomial
+    from netcl.distributions.counts import Multinomial as Multinomial
+    from netcl.distributions.counts import NegativeBinomial as NegativeBinomial
+    from netcl.distributions.discrete import Bernoulli as Bernoulli
+    from netcl.distributions.discrete import Categorical as Categorical
+    from netcl.distributions.discrete import Geometric as Geometric
+    from netcl.distributions.discrete import OneHotCategorical as OneHotCategorical
+    from netcl.distributions.discrete import Poisson as Poisson
+    from netcl.distributions.distribution import Distribution as Distribution
+    from netcl.distributions.gamma import Beta as Beta
+    from netcl.distributions.gamma import Chi2 as Chi2
+    from netcl.distributions.gamma import Dirichlet as Dirichlet
+    from netcl.distributions.gamma import Gamma as Gamma
+    from netcl.distributions.gamma import StudentT as StudentT
+    from netcl.distributions.independent import Independent as Independent
+    from netcl.distributions.kl import kl_divergence as kl_divergence
+    from netcl.distributions.kl import register_kl as register_kl
+    from netcl.distributions.mixture import MixtureSameFamily as MixtureSameFamily
+    from netcl.distributions.multivariate_normal import MultivariateNormal as MultivariateNormal
+    from netcl.distributions.relaxed import OneHotCategoricalStraightThrough as OneHotCategoricalStraightThrough
+    from netcl.distributions.relaxed import RelaxedBernoulli as RelaxedBernoulli
+    from netcl.distributions.relaxed import RelaxedOneHotCategorical as RelaxedOneHotCategorical
+    from netcl.distributions.transformed import LogNormal as LogNormal
+    from netcl.distributions.transformed import Pareto as Pareto
+    from netcl.distributions.transformed import TransformedDistribution as TransformedDistribution
+    from netcl.distributions.transformed import Weibull as Weibull
+    from netcl.distributions.transforms import AbsTransform as AbsTransform
+    from netcl.distributions.transforms import AffineTransform as AffineTransform
+    from netcl.distributions.transforms import ComposeTransform as ComposeTransform
+    from netcl.distributions.transforms import ExpTransform as ExpTransform
+    from netcl.distributions.transforms import IndependentTransform as IndependentTransform
+    from netcl.distributions.transforms import PowerTransform as PowerTransform
+    from netcl.distributions.transforms import SigmoidTransform as SigmoidTransform
+    from netcl.distributions.transforms import SoftmaxTransform as SoftmaxTransform
+    from netcl.distributions.transforms import SoftplusTransform as SoftplusTransform
+    from netcl.distributions.transforms import StickBreakingTransform as StickBreakingTransform
+    from netcl.distributions.transforms import TanhTransform as TanhTransform
+    from netcl.distributions.transforms import Transform as Transform
+    from netcl.distributions.transforms import identity_transform as identity_transform
 
 __all__ = [
-    "AbsTransform",
-    "AffineTransform",
-    "Bernoulli",
-    "Beta",
-    "Binomial",
-    "Categorical",
-    "Cauchy",
-    "Chi2",
-    "ComposeTransform",
-    "Dirichlet",
-    "Distribution",
-    "ExpTransform",
-    "Exponential",
-    "Gamma",
-    "Geometric",
-    "Gumbel",
-    "HalfCauchy",
-    "HalfNormal",
-    "Independent",
-    "IndependentTransform",
-    "Laplace",
-    "LogNormal",
-    "MixtureSameFamily",
-    "Multinomial",
-    "MultivariateNormal",
-    "NegativeBinomial",
-    "Normal",
-    "OneHotCategorical",
-    "OneHotCategoricalStraightThrough",
-    "Pareto",
-    "Poisson",
-    "PowerTransform",
-    "RelaxedBernoulli",
-    "RelaxedOneHotCategorical",
-    "SigmoidTransform",
-    "SoftmaxTransform",
-    "SoftplusTransform",
-    "StickBreakingTransform",
-    "StudentT",
-    "TanhTransform",
-    "Transform",
-    "TransformedDistribution",
-    "Uniform",
-    "Weibull",
     "constraints",
-    "identity_transform",
-    "kl_divergence",
-    "register_kl",
     "transforms",
+    *(
+        name
+        for name, value in globals().items()
+        if getattr(value, "__module__", "").startswith("netcl.") and name[0] != "_"
+    ),
 ]
 
 

@@ -8,37 +8,6 @@ from typing import Any
 import netcl.autograd as ag
 from netcl.core import Tensor
 
-__all__ = [
-    "Constraint",
-    "boolean",
-    "dependent",
-    "dependent_property",
-    "greater_than",
-    "greater_than_eq",
-    "half_open_interval",
-    "independent",
-    "integer_interval",
-    "interval",
-    "is_dependent",
-    "less_than",
-    "lower_cholesky",
-    "lower_triangular",
-    "multinomial",
-    "nonnegative",
-    "nonnegative_integer",
-    "one_hot",
-    "positive",
-    "positive_definite",
-    "positive_integer",
-    "positive_semidefinite",
-    "real",
-    "real_vector",
-    "simplex",
-    "square",
-    "symmetric",
-    "unit_interval",
-]
-
 _TOLERANCE = 1e-6
 
 

@@ -14,8 +14,6 @@ from netcl.distributions.discrete import Categorical, one_of
 from netcl.distributions.distribution import Distribution, Shape, broadcast, check_all
 from netcl.distributions.gamma import Gamma
 
-__all__ = ["Binomial", "Multinomial", "NegativeBinomial"]
-
 
 def _logits_of(probs: Tensor) -> Tensor:
     clipped = ag.minimum(ag.maximum(probs, 2.0**-23), 1.0 - 2.0**-23)

@@ -8,8 +8,6 @@ from netcl.distributions.constraints import Constraint
 from netcl.distributions.discrete import Categorical
 from netcl.distributions.distribution import Distribution, Shape
 
-__all__ = ["MixtureSameFamily"]
-
 
 class MixtureSameFamily(Distribution):
     """One of the distributions along the last batch axis of ``component_distribution``, chosen by

@@ -18,8 +18,6 @@ from netcl.distributions.distribution import Distribution, Shape, open_uniform
 from netcl.distributions.transformed import TransformedDistribution
 from netcl.distributions.transforms import ExpTransform, SigmoidTransform
 
-__all__ = ["OneHotCategoricalStraightThrough", "RelaxedBernoulli", "RelaxedOneHotCategorical"]
-
 
 def _log(temperature: Any) -> Any:
     return ag.log(temperature) if isinstance(temperature, Tensor) else math.log(temperature)

@@ -15,8 +15,6 @@ from netcl.distributions.distribution import Distribution, Shape, broadcast, che
 from netcl.distributions.independent import Independent
 from netcl.distributions.transforms import ComposeTransform, ExpTransform, Transform
 
-__all__ = ["LogNormal", "Pareto", "TransformedDistribution", "Weibull"]
-
 _EULER = 0.5772156649015329
 
 

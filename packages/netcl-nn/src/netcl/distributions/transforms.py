@@ -13,22 +13,6 @@ from netcl.core.layout import broadcast_shapes
 from netcl.distributions import constraints
 from netcl.distributions.constraints import Constraint
 
-__all__ = [
-    "AbsTransform",
-    "AffineTransform",
-    "ComposeTransform",
-    "ExpTransform",
-    "IndependentTransform",
-    "PowerTransform",
-    "SigmoidTransform",
-    "SoftmaxTransform",
-    "SoftplusTransform",
-    "StickBreakingTransform",
-    "TanhTransform",
-    "Transform",
-    "identity_transform",
-]
-
 _TINY = 1.1754944e-38
 
 

@@ -15,8 +15,8 @@ from numpy.random.mtrand import get_bit_generator
 
 from netcl.core import Tensor
 from netcl.core.errors import NetclError, from_here
+from netcl.core.process.user_frame import level_outside
 from netcl.core.tensor.generator import Generator
-from netcl.core.user_frame import level_outside
 from netcl.io.archive import Archive, Entry, entry_of, write_archive
 from netcl.io.budget import Budget
 from netcl.io.errors import CheckpointError

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["array_sum", "crc32"]
-
 # Words in a row of ``array_sum``, and rows that are read twice while they are in a core's cache (512 KiB).
 _WORDS, _ROWS = 1024, 64
 

@@ -13,8 +13,6 @@ from netcl.io.budget import Budget
 from netcl.io.torch import load_torch, read_torch
 from netcl.io.torch_writer import save_torch, write_torch
 
-__all__ = ["load", "save"]
-
 
 @from_here
 def save(obj: Any, f: str | os.PathLike[str] | BinaryIO, pickle_module: Any = None, pickle_protocol: int = 2) -> None:

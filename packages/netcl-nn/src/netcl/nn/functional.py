@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError, from_here
+from netcl.core.process.user_frame import level_outside
 from netcl.core.tensor import in_place
-from netcl.core.user_frame import level_outside
 from netcl.nn import embedding as _tables
 from netcl.nn import heads as _heads
 from netcl.nn.unbind import unbind as _unbind

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-__all__ = ["html_table", "rows_table"]
-
 _MOST_ROWS = 120  # of a table; a model with more layers shows the first and says how many follow
 _STYLE = "text-align:left;font-family:monospace;white-space:nowrap"
 

@@ -19,8 +19,8 @@ import numpy as np
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError, from_here
+from netcl.core.process.user_frame import level_outside
 from netcl.core.tensor.generator import Generator
-from netcl.core.user_frame import level_outside
 
 _MOSTLY_INSIDE = 0.3  # of a normal distribution: from here on drawing again takes less than the uniform envelope
 

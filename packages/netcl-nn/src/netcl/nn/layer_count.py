@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["check_layers"]
-
 _MOST = 4096
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.dispatch import evaluate
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Load
-from netcl.core.user_frame import level_outside
+from netcl.core.ops_table.dispatch import evaluate
+from netcl.core.process.user_frame import level_outside
 from netcl.nn import functional, init
 from netcl.nn.conv import AXES
 from netcl.nn.layer import Layer

@@ -11,9 +11,9 @@ from typing import Any
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.dispatch import evaluate
 from netcl.core.errors import ShapeError, from_here
 from netcl.core.expr import Expr, Load, Scalar, apply, cast
+from netcl.core.ops_table.dispatch import evaluate
 from netcl.optim.fused import compute_dtype
 
 

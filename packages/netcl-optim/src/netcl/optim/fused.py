@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from netcl.core import Tensor
-from netcl.core.dispatch import evaluate, evaluate_each
 from netcl.core.errors import CaptureError, DTypeError
 from netcl.core.expr import Expr, Load, apply, cast
+from netcl.core.ops_table.dispatch import evaluate, evaluate_each
 
 Values = Mapping[str, Expr]
 

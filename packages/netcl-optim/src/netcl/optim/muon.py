@@ -10,8 +10,8 @@ from typing import Any
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.dispatch import evaluate
 from netcl.core.expr import Expr, Load, apply, cast
+from netcl.core.ops_table.dispatch import evaluate
 from netcl.optim.fused import CLIP, FOUND, SCALE, Bucket, Rule, Values, update_kernel
 from netcl.optim.optimizer import require
 from netcl.optim.options import Declared, with_options

@@ -11,18 +11,8 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.dtypes import is_floating
 from netcl.nn import Module
-from netcl.optim.ema import update_bn
-from netcl.optim.schedules import SWALR
-
-__all__ = [
-    "SWALR",
-    "AveragedModel",
-    "get_ema_avg_fn",
-    "get_ema_multi_avg_fn",
-    "get_swa_avg_fn",
-    "get_swa_multi_avg_fn",
-    "update_bn",
-]
+from netcl.optim.ema import update_bn as update_bn
+from netcl.optim.schedules import SWALR as SWALR
 
 Average = Callable[[Tensor, Tensor, Any], Tensor]
 MultiAverage = Callable[[Sequence[Tensor], Sequence[Tensor], Any], None]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from netcl.core.errors import from_here
-from netcl.core.user_frame import level_outside
+from netcl.core.process.user_frame import level_outside
 from netcl.io import CheckpointError, save_model
 from netcl.io.atomic import remove_leftovers
 from netcl.trainer.callbacks import Callback, is_better, monitored

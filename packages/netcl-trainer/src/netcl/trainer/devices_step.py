@@ -12,7 +12,7 @@ from netcl import nn
 from netcl.amp import autocast
 from netcl.core import Tensor
 from netcl.core.errors import CaptureError
-from netcl.core.user_frame import level_outside
+from netcl.core.process.user_frame import level_outside
 from netcl.distributed import DataParallel, TrainStep, current_group
 from netcl.optim import Optimizer
 from netcl.trainer.batches import Batch

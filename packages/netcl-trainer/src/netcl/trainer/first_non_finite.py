@@ -10,8 +10,8 @@ import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.dispatch import OpRow, pop_hook, push_hook
 from netcl.core.errors import NonFiniteError
+from netcl.core.ops_table.dispatch import OpRow, pop_hook, push_hook
 from netcl.ops.random import drawing_at
 from netcl.trainer.step import TrainingStep
 

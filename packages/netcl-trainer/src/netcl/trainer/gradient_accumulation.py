@@ -6,9 +6,9 @@ from functools import lru_cache
 from typing import Any
 
 from netcl.core import Tensor
-from netcl.core.dispatch import evaluate
 from netcl.core.dtypes import promote
 from netcl.core.expr import Const, Expr, Load, Scalar, cast
+from netcl.core.ops_table.dispatch import evaluate
 
 __all__ = ["GradientSums"]
 

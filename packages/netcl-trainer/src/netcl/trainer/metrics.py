@@ -15,9 +15,9 @@ import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.dispatch import evaluate
 from netcl.core.errors import ShapeError, from_here
 from netcl.core.expr import Expr, Load, Scalar, apply, cast
+from netcl.core.ops_table.dispatch import evaluate
 from netcl.trainer.epoch_metrics import AllOutputs, Collector
 from netcl.trainer.named_metrics import Chosen, collector_of, on_device
 

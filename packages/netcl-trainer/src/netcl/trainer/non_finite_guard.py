@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from netcl.core import Tensor
-from netcl.core.dispatch import assign, evaluate
 from netcl.core.expr import Const, Expr, Load, apply, cast
+from netcl.core.ops_table.dispatch import assign, evaluate
 from netcl.optim.clip import clipping
 
 __all__ = ["NonFiniteGuard"]

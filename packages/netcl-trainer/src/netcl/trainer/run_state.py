@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from netcl.core.user_frame import level_outside
+from netcl.core.process.user_frame import level_outside
 from netcl.io import CheckpointError, latest_checkpoint, load_checkpoint, save_checkpoint
 from netcl.io.checkpoint import read_states
 from netcl.trainer.callbacks import Callback

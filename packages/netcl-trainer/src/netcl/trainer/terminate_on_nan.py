@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from netcl.core.errors import NonFiniteError
-from netcl.core.user_frame import level_outside
+from netcl.core.process.user_frame import level_outside
 from netcl.trainer.batches import on_device
 from netcl.trainer.callbacks import Callback
 from netcl.trainer.first_non_finite import first_non_finite, is_finite

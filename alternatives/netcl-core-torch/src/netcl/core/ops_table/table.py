@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from netcl.core.dispatch import TABLE
+from netcl.core.ops_table.dispatch import TABLE
 
 __all__ = ["TABLE"]

@@ -7,10 +7,10 @@ import numpy as np
 from netcl.core.backend.protocol import HostTransfer
 from netcl.core.backend.registry import engine_for, is_queue
 from netcl.core.device import manager
-from netcl.core.dispatch import call
 from netcl.core.dtypes import OBJECTS, canonical, numpy_dtype
 from netcl.core.errors import DTypeError
 from netcl.core.layout import fitting
+from netcl.core.ops_table.dispatch import call
 
 
 class Tensor:

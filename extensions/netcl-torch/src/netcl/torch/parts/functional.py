@@ -3,39 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import netcl.nn.functional as F
 from netcl.core import Tensor
 from netcl.nn.losses import reduction_of
-
-__all__ = [
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "cosine_embedding_loss",
-    "cross_entropy",
-    "hinge_embedding_loss",
-    "kl_div",
-    "l1_loss",
-    "log_softmax",
-    "margin_ranking_loss",
-    "mse_loss",
-    "multi_margin_loss",
-    "multilabel_margin_loss",
-    "multilabel_soft_margin_loss",
-    "nll_loss",
-    "poisson_nll_loss",
-    "rms_norm",
-    "smooth_l1_loss",
-    "soft_margin_loss",
-    "softmax",
-    "softmin",
-    "triplet_margin_loss",
-]
-
-Weight = Tensor | None
-Flag = bool | None
-
 
 # -- axes that PyTorch guesses -----------------------------------------------------------------------------------------
 
@@ -68,7 +41,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 # -- layers ------------------------------------------------------------------------------------------------------------
 
 
-def rms_norm(input: Tensor, normalized_shape: Any, weight: Weight = None, eps: float | None = None) -> Tensor:
+def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """input / sqrt(mean(input^2) + eps) times ``weight`` over the last axes; ``eps`` is the dtype's unless given."""
     if eps is None:
         eps = 2.0**-52 if input.dtype == "float64" else 2.0**-23  # of the narrow dtypes, too, which add in float32
@@ -78,237 +51,53 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Weight = None, eps: f
 
 # -- losses ------------------------------------------------------------------------------------------------------------
 
-
-def cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Weight = None,
-    size_average: Flag = None,
-    ignore_index: int = -100,
-    reduce: Flag = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Tensor:
-    """Returns the cross entropy of logits with class ids or probabilities: ``netcl.nn.functional.cross_entropy``."""
-    how = reduction_of(size_average, reduce, reduction)
-    result: Tensor = F.cross_entropy(input, target, weight, ignore_index, how, label_smoothing)
-    return result
-
-
-def nll_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Weight = None,
-    size_average: Flag = None,
-    ignore_index: int = -100,
-    reduce: Flag = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """Returns the negative log probability of the target classes: ``netcl.nn.functional.nll_loss``."""
-    result: Tensor = F.nll_loss(input, target, weight, ignore_index, reduction_of(size_average, reduce, reduction))
-    return result
-
-
-def mse_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Flag = None,
-    reduce: Flag = None,
-    reduction: str = "mean",
-    weight: Weight = None,
-) -> Tensor:
-    """Returns the mean of (input - target)^2: ``netcl.nn.functional.mse_loss``."""
-    result: Tensor = F.mse_loss(input, target, reduction_of(size_average, reduce, reduction), weight)
-    return result
+# The parameters of each loss in PyTorch's order, with the deprecated flags ``size_average`` and ``reduce``.
+_LOSSES = {
+    "binary_cross_entropy": "input, target, weight=None, size_average=None, reduce=None, reduction='mean'",
+    "binary_cross_entropy_with_logits": (
+        "input, target, weight=None, size_average=None, reduce=None, reduction='mean', pos_weight=None"
+    ),
+    "cosine_embedding_loss": "input1, input2, target, margin=0, size_average=None, reduce=None, reduction='mean'",
+    "cross_entropy": (
+        "input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean', "
+        "label_smoothing=0.0"
+    ),
+    "hinge_embedding_loss": "input, target, margin=1.0, size_average=None, reduce=None, reduction='mean'",
+    "kl_div": "input, target, size_average=None, reduce=None, reduction='mean', log_target=False",
+    "l1_loss": "input, target, size_average=None, reduce=None, reduction='mean', weight=None",
+    "margin_ranking_loss": "input1, input2, target, margin=0, size_average=None, reduce=None, reduction='mean'",
+    "mse_loss": "input, target, size_average=None, reduce=None, reduction='mean', weight=None",
+    "multi_margin_loss": (
+        "input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction='mean'"
+    ),
+    "multilabel_margin_loss": "input, target, size_average=None, reduce=None, reduction='mean'",
+    "multilabel_soft_margin_loss": "input, target, weight=None, size_average=None, reduce=None, reduction='mean'",
+    "nll_loss": "input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction='mean'",
+    "poisson_nll_loss": (
+        "input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction='mean'"
+    ),
+    "smooth_l1_loss": "input, target, size_average=None, reduce=None, reduction='mean', beta=1.0",
+    "soft_margin_loss": "input, target, size_average=None, reduce=None, reduction='mean'",
+    "triplet_margin_loss": (
+        "anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, "
+        "reduction='mean'"
+    ),
+}
+_FLAGS = ("size_average", "reduce", "reduction")
 
 
-def l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Flag = None,
-    reduce: Flag = None,
-    reduction: str = "mean",
-    weight: Weight = None,
-) -> Tensor:
-    """Returns the mean of |input - target|: ``netcl.nn.functional.l1_loss``."""
-    result: Tensor = F.l1_loss(input, target, reduction_of(size_average, reduce, reduction), weight)
-    return result
+def _loss(name: str, parameters: str) -> Callable[..., Tensor]:
+    """Returns the function of netcl.nn.functional with PyTorch's parameters; operands may have another name there."""
+    function = getattr(F, name)
+    names = [parameter.partition("=")[::2] for parameter in parameters.split(", ")]
+    passed = [key if not default else f"{key}={key}" for key, default in names if key not in _FLAGS]
+    how = "reduction=reduction_of(size_average, reduce, reduction)"
+    scope: dict[str, Any] = {"function": function, "reduction_of": reduction_of, "__name__": __name__}
+    exec(f"def {name}({parameters}): return function({', '.join(passed)}, {how})", scope)
+    scope[name].__doc__ = f"``netcl.nn.functional.{name}``: {function.__doc__}"
+    return scope[name]  # type: ignore[no-any-return]
 
 
-def smooth_l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: Flag = None,
-    reduce: Flag = None,
-    reduction: str = "mean",
-    beta: float = 1.0,
-) -> Tensor:
-    """Returns the loss that is quadratic below ``beta``: ``netcl.nn.functional.smooth_l1_loss``."""
-    result: Tensor = F.smooth_l1_loss(input, target, reduction_of(size_average, reduce, reduction), beta)
-    return result
+globals().update({_name: _loss(_name, _parameters) for _name, _parameters in _LOSSES.items()})
 
-
-def binary_cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Weight = None,
-    size_average: Flag = None,
-    reduce: Flag = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """Returns the cross entropy of probabilities: ``netcl.nn.functional.binary_cross_entropy``."""
-    result: Tensor = F.binary_cross_entropy(input, target, weight, reduction_of(size_average, reduce, reduction))
-    return result
-
-
-def binary_cross_entropy_with_logits(
-    input: Tensor,
-    target: Tensor,
-    weight: Weight = None,
-    size_average: Flag = None,
-    reduce: Flag = None,
-    reduction: str = "mean",
-    pos_weight: Weight = None,
-) -> Tensor:
-    """Returns the cross entropy of sigmoid(input): ``netcl.nn.functional.binary_cross_entropy_with_logits``."""
-    how = reduction_of(size_average, reduce, reduction)
-    result: Tensor = F.binary_cross_entropy_with_logits(input, target, weight, pos_weight, how)
-    return result
-
-
-def kl_div(
-    input: Tensor,
-    target: Tensor,
-    size_average: Flag = None,
-    reduce: Flag = None,
-    reduction: str = "mean",
-    log_target: bool = False,
-) -> Tensor:
-    """Returns target (log target - input) of log probabilities: ``netcl.nn.functional.kl_div``."""
-    result: Tensor = F.kl_div(input, target, reduction_of(size_average, reduce, reduction), log_target)
-    return result
-
-
-def poisson_nll_loss(
-    input: Tensor,
-    target: Tensor,
-    log_input: bool = True,
-    full: bool = False,
-    size_average: Flag = None,
-    eps: float = 1e-8,
-    reduce: Flag = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """Returns the negative log likelihood of counts: ``netcl.nn.functional.poisson_nll_loss``."""
-    how = reduction_of(size_average, reduce, reduction)
-    result: Tensor = F.poisson_nll_loss(input, target, log_input, full, eps, how)
-    return result
-
-
-def cosine_embedding_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: Flag = None,
-    reduce: Flag = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """Returns 1 - cos, or for target -1 max(0, cos - margin): ``netcl.nn.functional.cosine_embedding_loss``."""
-    result: Tensor = F.cosine_embedding_loss(
-        input1, input2, target, margin, reduction_of(size_average, reduce, reduction)
-    )
-    return result
-
-
-def hinge_embedding_loss(
-    input: Tensor,
-    target: Tensor,
-    margin: float = 1.0,
-    size_average: Flag = None,
-    reduce: Flag = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """Returns input, or for target -1 max(0, margin - input): ``netcl.nn.functional.hinge_embedding_loss``."""
-    result: Tensor = F.hinge_embedding_loss(input, target, margin, reduction_of(size_average, reduce, reduction))
-    return result
-
-
-def margin_ranking_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: Flag = None,
-    reduce: Flag = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """Returns max(0, -target (input1 - input2) + margin): ``netcl.nn.functional.margin_ranking_loss``."""
-    result: Tensor = F.margin_ranking_loss(
-        input1, input2, target, margin, reduction_of(size_average, reduce, reduction)
-    )
-    return result
-
-
-def multi_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    p: int = 1,
-    margin: float = 1.0,
-    weight: Weight = None,
-    size_average: Flag = None,
-    reduce: Flag = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """Returns the margins to the target class: ``netcl.nn.functional.multi_margin_loss``."""
-    result: Tensor = F.multi_margin_loss(
-        input, target, p, margin, weight, reduction_of(size_average, reduce, reduction)
-    )
-    return result
-
-
-def multilabel_margin_loss(
-    input: Tensor, target: Tensor, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean"
-) -> Tensor:
-    """Returns the margins to the target classes: ``netcl.nn.functional.multilabel_margin_loss``."""
-    result: Tensor = F.multilabel_margin_loss(input, target, reduction_of(size_average, reduce, reduction))
-    return result
-
-
-def multilabel_soft_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Weight = None,
-    size_average: Flag = None,
-    reduce: Flag = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """Returns the cross entropy of each class: ``netcl.nn.functional.multilabel_soft_margin_loss``."""
-    result: Tensor = F.multilabel_soft_margin_loss(input, target, weight, reduction_of(size_average, reduce, reduction))
-    return result
-
-
-def soft_margin_loss(
-    input: Tensor, target: Tensor, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean"
-) -> Tensor:
-    """Returns log(1 + exp(-target input)): ``netcl.nn.functional.soft_margin_loss``."""
-    result: Tensor = F.soft_margin_loss(input, target, reduction_of(size_average, reduce, reduction))
-    return result
-
-
-def triplet_margin_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    margin: float = 1.0,
-    p: float = 2,
-    eps: float = 1e-6,
-    swap: bool = False,
-    size_average: Flag = None,
-    reduce: Flag = None,
-    reduction: str = "mean",
-) -> Tensor:
-    """Returns max(0, d(anchor, positive) - d(anchor, negative) + margin): ``netcl.nn.functional``'s of this name."""
-    how = reduction_of(size_average, reduce, reduction)
-    result: Tensor = F.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, how)
-    return result
+__all__ = sorted([*_LOSSES, "log_softmax", "rms_norm", "softmax", "softmin"])

@@ -32,7 +32,7 @@ from netcl import data
 from netcl.autograd import Parameter
 from netcl.core import Tensor
 from netcl.core.device import DeviceHandle, get_active_device
-from netcl.core.user_frame import level_outside
+from netcl.core.process.user_frame import level_outside
 from netcl.data.fetch import BatchBuilder, StreamEnd
 from netcl.data.tree import map_type
 from netcl.data.workers import WorkerPool, choose_start_method

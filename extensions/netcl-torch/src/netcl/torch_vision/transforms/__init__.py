@@ -6,87 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from netcl.data import transforms as on_host
-from netcl.data.transforms import (
-    CenterCrop,
-    ColorJitter,
-    ConvertImageDtype,
-    FiveCrop,
-    GaussianBlur,
-    Grayscale,
-    InterpolationMode,
-    Lambda,
-    LinearTransformation,
-    Normalize,
-    Pad,
-    RandAugment,
-    RandomAdjustSharpness,
-    RandomAffine,
-    RandomApply,
-    RandomAutocontrast,
-    RandomChoice,
-    RandomCrop,
-    RandomEqualize,
-    RandomErasing,
-    RandomGrayscale,
-    RandomHorizontalFlip,
-    RandomInvert,
-    RandomOrder,
-    RandomPerspective,
-    RandomPosterize,
-    RandomResizedCrop,
-    RandomRotation,
-    RandomSolarize,
-    RandomTransforms,
-    RandomVerticalFlip,
-    Resize,
-    TenCrop,
-    TrivialAugmentWide,
-)
 from netcl.torch_vision.refused import Refusals
-from netcl.torch_vision.transforms import functional, host_chain, v2
+from netcl.torch_vision.transforms import functional, host_chain, v2  # noqa: F401
 
-__all__ = [
-    "CenterCrop",
-    "ColorJitter",
-    "Compose",
-    "ConvertImageDtype",
-    "FiveCrop",
-    "GaussianBlur",
-    "Grayscale",
-    "InterpolationMode",
-    "Lambda",
-    "LinearTransformation",
-    "Normalize",
-    "PILToTensor",
-    "Pad",
-    "RandAugment",
-    "RandomAdjustSharpness",
-    "RandomAffine",
-    "RandomApply",
-    "RandomAutocontrast",
-    "RandomChoice",
-    "RandomCrop",
-    "RandomEqualize",
-    "RandomErasing",
-    "RandomGrayscale",
-    "RandomHorizontalFlip",
-    "RandomInvert",
-    "RandomOrder",
-    "RandomPerspective",
-    "RandomPosterize",
-    "RandomResizedCrop",
-    "RandomRotation",
-    "RandomSolarize",
-    "RandomTransforms",
-    "RandomVerticalFlip",
-    "Resize",
-    "TenCrop",
-    "ToPILImage",
-    "ToTensor",
-    "TrivialAugmentWide",
-    "functional",
-    "v2",
-]
+__all__ = sorted({*on_host.__all__} - {"Draws", "Image", "Transform", "register_image_type", "use_draws"})
+
+# The transforms without a conversion; the others are below.
+globals().update({name: getattr(on_host, name) for name in __all__ if name not in globals()})
 
 
 class ToTensor(on_host.ToTensor):

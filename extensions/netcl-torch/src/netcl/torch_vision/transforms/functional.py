@@ -8,82 +8,13 @@ import numpy as np
 
 from netcl.core import Tensor
 from netcl.data.transforms import functional as on_host
-from netcl.data.transforms.functional import (
-    InterpolationMode,
-    adjust_brightness,
-    adjust_contrast,
-    adjust_gamma,
-    adjust_hue,
-    adjust_saturation,
-    adjust_sharpness,
-    affine,
-    autocontrast,
-    center_crop,
-    convert_image_dtype,
-    crop,
-    equalize,
-    erase,
-    five_crop,
-    gaussian_blur,
-    get_dimensions,
-    get_image_num_channels,
-    get_image_size,
-    hflip,
-    invert,
-    normalize,
-    pad,
-    perspective,
-    posterize,
-    resize,
-    resized_crop,
-    rgb_to_grayscale,
-    rotate,
-    solarize,
-    ten_crop,
-    to_grayscale,
-    vflip,
-)
 from netcl.torch_vision.refused import Refusals
 from netcl.torch_vision.tensors import tensor_of
 
-__all__ = [
-    "InterpolationMode",
-    "adjust_brightness",
-    "adjust_contrast",
-    "adjust_gamma",
-    "adjust_hue",
-    "adjust_saturation",
-    "adjust_sharpness",
-    "affine",
-    "autocontrast",
-    "center_crop",
-    "convert_image_dtype",
-    "crop",
-    "equalize",
-    "erase",
-    "five_crop",
-    "gaussian_blur",
-    "get_dimensions",
-    "get_image_num_channels",
-    "get_image_size",
-    "hflip",
-    "invert",
-    "normalize",
-    "pad",
-    "perspective",
-    "pil_to_tensor",
-    "posterize",
-    "resize",
-    "resized_crop",
-    "rgb_to_grayscale",
-    "rotate",
-    "solarize",
-    "ten_crop",
-    "to_grayscale",
-    "to_pil_image",
-    "to_tensor",
-    "vflip",
-]
+__all__ = [*on_host.__all__]
+
+# The functions without a conversion; the others are below.
+globals().update({name: getattr(on_host, name) for name in __all__ if name not in globals()})
 
 
 def to_tensor(pic: Any) -> Tensor:

@@ -7,115 +7,29 @@ from typing import Any
 
 from netcl.core import Tensor
 from netcl.data.transforms import v2 as on_host
-from netcl.data.transforms.v2 import (
-    RGB,
-    CenterCrop,
-    ColorJitter,
-    ConvertImageDtype,
-    FiveCrop,
-    GaussianBlur,
-    GaussianNoise,
-    Grayscale,
-    Identity,
-    InterpolationMode,
-    Lambda,
-    LinearTransformation,
-    Normalize,
-    Pad,
-    RandAugment,
-    RandomAdjustSharpness,
-    RandomAffine,
-    RandomApply,
-    RandomAutocontrast,
-    RandomChannelPermutation,
-    RandomChoice,
-    RandomCrop,
-    RandomEqualize,
-    RandomErasing,
-    RandomGrayscale,
-    RandomHorizontalFlip,
-    RandomInvert,
-    RandomOrder,
-    RandomPerspective,
-    RandomPosterize,
-    RandomResize,
-    RandomResizedCrop,
-    RandomRotation,
-    RandomSolarize,
-    RandomVerticalFlip,
-    Resize,
-    TenCrop,
-    ToDtype,
-    Transform,
-    TrivialAugmentWide,
-)
 from netcl.torch_vision.refused import Refusals
-from netcl.torch_vision.transforms import host_chain
-from netcl.torch_vision.transforms import v2_functional as functional
+from netcl.torch_vision.transforms import functional as of_version_1
+from netcl.torch_vision.transforms import host_chain, v2_functional
 
-__all__ = [
-    "CenterCrop",
-    "ColorJitter",
-    "Compose",
-    "ConvertImageDtype",
-    "FiveCrop",
-    "GaussianBlur",
-    "GaussianNoise",
-    "Grayscale",
-    "Identity",
-    "InterpolationMode",
-    "Lambda",
-    "LinearTransformation",
-    "Normalize",
-    "PILToTensor",
-    "Pad",
-    "RGB",
-    "RandAugment",
-    "RandomAdjustSharpness",
-    "RandomAffine",
-    "RandomApply",
-    "RandomAutocontrast",
-    "RandomChannelPermutation",
-    "RandomChoice",
-    "RandomCrop",
-    "RandomEqualize",
-    "RandomErasing",
-    "RandomGrayscale",
-    "RandomHorizontalFlip",
-    "RandomInvert",
-    "RandomOrder",
-    "RandomPerspective",
-    "RandomPosterize",
-    "RandomResize",
-    "RandomResizedCrop",
-    "RandomRotation",
-    "RandomSolarize",
-    "RandomVerticalFlip",
-    "Resize",
-    "TenCrop",
-    "ToDtype",
-    "ToImage",
-    "ToPILImage",
-    "ToPureTensor",
-    "ToTensor",
-    "Transform",
-    "TrivialAugmentWide",
-    "functional",
-]
+__all__ = sorted({*on_host.__all__} - {"Image", "to_dtype", "to_image"})
+
+functional = v2_functional
+# The transforms without a conversion; the others are below.
+globals().update({name: getattr(on_host, name) for name in __all__ if name not in globals()})
 
 
 class ToTensor(on_host.ToTensor):
     """Converts a PIL image or an array (H, W, C) to a tensor (C, H, W): uint8 becomes float32 in [0, 1]."""
 
     def apply(self, img: Any, drawn: Any) -> Any:
-        return functional.to_tensor(img)
+        return of_version_1.to_tensor(img)
 
 
 class PILToTensor(on_host.PILToTensor):
     """Converts a PIL image to a tensor (C, H, W) of its own dtype."""
 
     def apply(self, img: Any, drawn: Any) -> Any:
-        return functional.pil_to_tensor(img)
+        return of_version_1.pil_to_tensor(img)
 
 
 class Compose(on_host.Compose):
@@ -133,7 +47,7 @@ class ToPILImage(on_host.ToPILImage):
     """Converts a tensor (C, H, W) or an array (H, W, C) to a PIL image."""
 
     def apply(self, img: Any, drawn: Any) -> Any:
-        return functional.to_pil_image(img, self.mode)
+        return of_version_1.to_pil_image(img, self.mode)
 
 
 class ToImage(on_host.ToImage):

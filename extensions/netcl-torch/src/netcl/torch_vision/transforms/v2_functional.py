@@ -9,94 +9,16 @@ import numpy as np
 from netcl.core import Tensor
 from netcl.data.transforms import v2 as on_host
 from netcl.torch_vision.tensors import tensor_of
-from netcl.torch_vision.transforms.functional import (
-    InterpolationMode,
-    adjust_brightness,
-    adjust_contrast,
-    adjust_gamma,
-    adjust_hue,
-    adjust_saturation,
-    adjust_sharpness,
-    affine,
-    autocontrast,
-    center_crop,
-    convert_image_dtype,
-    crop,
-    equalize,
-    erase,
-    five_crop,
-    gaussian_blur,
-    get_dimensions,
-    get_image_num_channels,
-    get_image_size,
-    hflip,
-    invert,
-    normalize,
-    pad,
-    perspective,
-    pil_to_tensor,
-    posterize,
-    resize,
-    resized_crop,
-    rgb_to_grayscale,
-    rotate,
-    solarize,
-    ten_crop,
-    to_grayscale,
-    to_pil_image,
-    to_tensor,
-    vflip,
-)
+from netcl.torch_vision.transforms import functional
 
-__all__ = [
-    "InterpolationMode",
-    "adjust_brightness",
-    "adjust_contrast",
-    "adjust_gamma",
-    "adjust_hue",
-    "adjust_saturation",
-    "adjust_sharpness",
-    "affine",
-    "autocontrast",
-    "center_crop",
-    "convert_image_dtype",
-    "crop",
-    "equalize",
-    "erase",
-    "five_crop",
-    "gaussian_blur",
-    "get_dimensions",
-    "get_image_num_channels",
-    "get_image_size",
-    "get_num_channels",
-    "get_size",
-    "hflip",
-    "horizontal_flip",
-    "invert",
-    "normalize",
-    "pad",
-    "permute_channels",
-    "perspective",
-    "pil_to_tensor",
-    "posterize",
-    "resize",
-    "resized_crop",
-    "rgb_to_grayscale",
-    "rotate",
-    "solarize",
-    "ten_crop",
-    "to_dtype",
-    "to_grayscale",
-    "to_image",
-    "to_pil_image",
-    "to_tensor",
-    "vertical_flip",
-    "vflip",
-]
+_OWN = "get_num_channels get_size horizontal_flip permute_channels to_dtype to_image vertical_flip"
+__all__ = sorted([*functional.__all__, *_OWN.split()])
 
-horizontal_flip = hflip
-vertical_flip = vflip
-get_num_channels = get_image_num_channels
+globals().update({name: getattr(functional, name) for name in functional.__all__})
+
+horizontal_flip = on_host.functional.hflip
+vertical_flip = on_host.functional.vflip
+get_num_channels = on_host.functional.get_image_num_channels
 
 
 def to_image(inpt: Any) -> Any:
@@ -111,7 +33,7 @@ def to_dtype(inpt: Any, dtype: Any = np.float32, scale: bool = False) -> Any:
 
 def get_size(inpt: Any) -> list[int]:
     """Returns [height, width]."""
-    return get_dimensions(inpt)[1:]
+    return on_host.functional.get_dimensions(inpt)[1:]
 
 
 def permute_channels(inpt: Any, permutation: list[int]) -> Any:

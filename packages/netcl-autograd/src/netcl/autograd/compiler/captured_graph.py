@@ -12,8 +12,6 @@ from netcl.core.errors import CaptureError
 if TYPE_CHECKING:
     from netcl.runtime.capture import CapturedStep
 
-__all__ = ["CompiledGraph"]
-
 
 class CompiledGraph:
     """``function(*inputs)`` without Python per op: ``compile(inputs)`` once, then ``replay(inputs)``.

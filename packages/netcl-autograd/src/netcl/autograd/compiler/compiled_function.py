@@ -16,12 +16,10 @@ from netcl.autograd.grad_node import GradNode
 from netcl.autograd.levels import LEVELS, without
 from netcl.core import Tensor
 from netcl.core.errors import CaptureError
-from netcl.core.user_frame import level_outside
+from netcl.core.process.user_frame import level_outside
 
 if TYPE_CHECKING or "capture" in LEVELS:
     from netcl.runtime.capture import CapturedStep, capture, is_capturing
-
-__all__ = ["Check", "CompiledFunction"]
 
 _IDLE_CALLS = 1000  # a capture that was not used in as many calls gives its place to another kind of call
 _KINDS = 1024  # kinds of calls that are counted before they are captured

@@ -10,7 +10,7 @@ from netcl.autograd.levels import LEVELS, without
 from netcl.autograd.mode import state
 from netcl.autograd.prediction import hint
 from netcl.core import config
-from netcl.core.dispatch import pop_hook, push_hook
+from netcl.core.ops_table.dispatch import pop_hook, push_hook
 
 if TYPE_CHECKING:
     from netcl.core.backend.protocol import KernelText

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor
-from netcl.core.dispatch import TABLE, OpRow, call_row, register_op
 from netcl.core.errors import ExpressionError
 from netcl.core.expr import parse
+from netcl.core.ops_table.dispatch import TABLE, OpRow, call_row, register_op
 from netcl.ops.table import elementwise
 
 if TYPE_CHECKING or "programs" in LEVELS:

@@ -15,10 +15,10 @@ from netcl.autograd.mode import state
 from netcl.autograd.recorder import step_of
 from netcl.autograd.views import track_alias
 from netcl.core import Tensor
-from netcl.core.dispatch import Bound, OpRow, Program
 from netcl.core.expr.cost import RECOMPUTE_BUDGET
 from netcl.core.lazy.region import Cache, Region, Value
 from netcl.core.lazy.tracer import NOT_TRACED, Trace
+from netcl.core.ops_table.dispatch import Bound, OpRow, Program
 from netcl.core.tensor.deferred import alias_in_graph
 
 __all__ = ["Cache", "RecordedTrace", "Tracer"]

@@ -8,8 +8,6 @@ from typing import Any, overload
 
 from netcl.autograd.compiler.compiled_function import CompiledFunction
 
-__all__ = ["CompiledTrainingStep", "compile_training_step"]
-
 
 class CompiledTrainingStep(CompiledFunction):
     """The result of ``compile_training_step``, called like the function; ``replays`` counts replayed calls.

@@ -12,8 +12,8 @@ from netcl.autograd.derive.op_plan import narrowed_op_plan, op_plan
 from netcl.autograd.derive.plan import GradientPlan
 from netcl.autograd.grad_node import FLOATING, GradContext, GradNode, Grads, output_again
 from netcl.core import Tensor
-from netcl.core.dispatch import Bound, call_row
 from netcl.core.errors import KernelBuildError, UnsupportedError
+from netcl.core.ops_table.dispatch import Bound, call_row
 
 if TYPE_CHECKING:
     from netcl.core.lazy.region import Fused, Stage

@@ -11,7 +11,7 @@ from netcl.autograd.derive.op_plan import floating_outputs, narrowed_op_plan, op
 from netcl.autograd.derive.plan import GradientPlan, gradient_plan
 from netcl.autograd.derive.problem import GradientProblem, Gradients, Shape, problem_of, through_outputs
 from netcl.autograd.levels import LEVELS
-from netcl.core.dispatch import Program
+from netcl.core.ops_table.dispatch import Program
 
 if TYPE_CHECKING or "tracing" in LEVELS:
     from netcl.autograd.derive.region import region_gradients

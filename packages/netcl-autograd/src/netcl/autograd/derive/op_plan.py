@@ -8,9 +8,9 @@ from netcl.autograd.derive.closed_forms import op_gradients
 from netcl.autograd.derive.plan import GradientPlan, gradient_plan, refused_plan
 from netcl.autograd.derive.problem import Shape, problem_of
 from netcl.autograd.grad_node import FLOATING
-from netcl.core.dispatch import Program
 from netcl.core.errors import UnsupportedError
 from netcl.core.expr import Apply
+from netcl.core.ops_table.dispatch import Program
 
 
 def floating_outputs(program: Program) -> tuple[bool, ...]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from netcl.autograd.derive.gradient_cse import extract_common
 from netcl.autograd.derive.problem import GradientProblem, Gradients, Shape
-from netcl.core.dispatch import OpRow, Program, program_row
 from netcl.core.errors import UnsupportedError
 from netcl.core.expr import Expr, Index, Load, Reduce, Scalar
 from netcl.core.expr.rewrite import axes_of, slots, substitute_all, walk
 from netcl.core.layout import aligned
+from netcl.core.ops_table.dispatch import OpRow, Program, program_row
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from netcl.core.dispatch import Program
 from netcl.core.expr import Expr, Load, Reduce, vjp
 from netcl.core.expr.rewrite import axes_of, slots, substitute_all, walk
+from netcl.core.ops_table.dispatch import Program
 
 Shape = tuple[int, ...]
 Gradients = Mapping[int, Expr | None]  # by input slot; None if the input does not influence the outputs

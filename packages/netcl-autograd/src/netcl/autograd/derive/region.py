@@ -9,11 +9,11 @@ from netcl.autograd.derive.gradient_cse import extract_common, load_outputs
 from netcl.autograd.derive.op_plan import narrowed_op_plan, op_plan
 from netcl.autograd.derive.plan import GradientPlan
 from netcl.autograd.grad_node import FLOATING
-from netcl.core.dispatch import Program
 from netcl.core.expr import Const, Expr, Load, Reduce
 from netcl.core.expr.cost import has_transcendental, repeated
 from netcl.core.expr.rewrite import walk
 from netcl.core.lazy.region import LAST, Fused, Region, Stage, Value, fuse, shifted, substitute
+from netcl.core.ops_table.dispatch import Program
 
 MAX_KEPT = 8
 MAX_SLOTS = 1 << 10  # above all slots of a program

@@ -11,10 +11,10 @@ import numpy as np
 from netcl import ops
 from netcl.autograd.losses.reduction import averaged, reduced, zero_at_least
 from netcl.core import Tensor
-from netcl.core.dispatch import Domain, Space
 from netcl.core.dtypes import is_floating, is_integer
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Const, Expr, Index, apply, cast, mean, reduce, size_of
+from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.ops import reshape
 from netcl.ops.table import composite, expression
 

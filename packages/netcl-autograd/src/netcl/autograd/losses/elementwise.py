@@ -11,11 +11,11 @@ import numpy as np
 
 from netcl.autograd.losses.reduction import averaged, per_row, reduced, whole, zero_at_least
 from netcl.core import Tensor
-from netcl.core.dispatch import Domain, Space
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Const, Expr, apply, mean
 from netcl.core.layout import broadcast_shapes
-from netcl.core.user_frame import level_outside
+from netcl.core.ops_table.dispatch import Domain, Space
+from netcl.core.process.user_frame import level_outside
 from netcl.ops import reshape
 from netcl.ops.table import composite, expression
 

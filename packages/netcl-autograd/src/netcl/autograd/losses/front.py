@@ -5,18 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from netcl.core import Tensor
-from netcl.core.dispatch import call
 from netcl.core.errors import from_here
-
-__all__ = [
-    "binary_cross_entropy_with_logits",
-    "cosine_embedding_loss",
-    "hinge_embedding_loss",
-    "kl_div",
-    "margin_ranking_loss",
-    "poisson_nll_loss",
-    "triplet_margin_loss",
-]
+from netcl.core.ops_table.dispatch import call
 
 _REDUCTIONS = ("none", "mean", "sum")
 

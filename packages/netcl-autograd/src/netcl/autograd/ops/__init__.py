@@ -12,7 +12,7 @@ import netcl.ops as _forward
 from netcl.autograd import losses  # registers the rows of the losses
 from netcl.autograd.__about__ import __version__
 from netcl.autograd.mode import state
-from netcl.core.dispatch import TABLE, OpRow, call_row, explain, own_form
+from netcl.core.ops_table.dispatch import TABLE, OpRow, call_row, explain, own_form
 from netcl.ops.signatures import Signed
 
 

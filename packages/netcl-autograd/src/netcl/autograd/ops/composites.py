@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core import Tensor
-from netcl.core.dispatch import Domain
+from netcl.core.ops_table.dispatch import Domain
 from netcl.ops import add, batch_norm, conv2d, linear, relu
 from netcl.ops.table import composite
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.dispatch import Domain, Space
 from netcl.core.expr import Expr, Index, apply, cast, reduce
+from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.ops.table import expression
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]

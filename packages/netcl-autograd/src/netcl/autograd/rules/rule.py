@@ -19,8 +19,8 @@ from netcl.autograd.grad_node import (
     to_save,
 )
 from netcl.core import Tensor
-from netcl.core.dispatch import OpRow
 from netcl.core.errors import UnsupportedError
+from netcl.core.ops_table.dispatch import OpRow
 from netcl.core.tensor.gradients import take_kept
 
 

@@ -23,21 +23,9 @@ from threading import get_ident
 from types import TracebackType
 from typing import Any, ClassVar
 
-from netcl.core import late_launches
 from netcl.core.errors import KernelBuildError
+from netcl.core.process import late_launches
 from netcl.core.tensor.data import TensorData
-
-__all__ = [
-    "Interceptor",
-    "Layer",
-    "intercepted",
-    "interception",
-    "pop_interceptor",
-    "push_interceptor",
-    "recovered",
-    "refresh",
-    "tensors_in",
-]
 
 
 class Layer(IntEnum):

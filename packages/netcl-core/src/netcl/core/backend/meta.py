@@ -67,6 +67,3 @@ class MetaBackend(CPUBackend):
 
 def _array(shape: Sequence[int], dtype: str) -> Array:
     return np.broadcast_to(np.zeros((), STORAGE[dtype]), tuple(shape))
-
-
-__all__ = ["MetaBackend"]

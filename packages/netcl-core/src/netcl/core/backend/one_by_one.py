@@ -51,6 +51,3 @@ def reduce_each(
         engine.fill(nothing, _NEUTRAL[kind])
         return nothing
     return total
-
-
-__all__ = ["reduce_each", "run_each"]

@@ -25,23 +25,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from netcl.core import cache_files, config
+from netcl.core import config
 from netcl.core.device.drivers.llvm_processor import processor_name
-
-__all__ = [
-    "RIGHT",
-    "SLOWER",
-    "WRONG",
-    "child_environment",
-    "driver_key",
-    "has_interpreter",
-    "clear",
-    "run_in_child",
-    "store",
-    "stored",
-    "timeout_reason",
-    "verdict",
-]
+from netcl.core.process import cache_files
 
 RIGHT, WRONG, SLOWER = 0, 10, 11
 _REASONS = {RIGHT: "right", WRONG: "wrong result", SLOWER: "right, but slower than without it"}

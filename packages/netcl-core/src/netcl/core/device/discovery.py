@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from netcl.core import config, naming
+from netcl.core import config
 from netcl.core.device.capabilities import (
     DeviceProfile,
     device_profile,
@@ -37,6 +37,7 @@ from netcl.core.device.selectors import (
     usable,
 )
 from netcl.core.errors import DeviceNotFoundError, format_bytes
+from netcl.core.process import naming
 
 __all__ = [
     "CPUQueue",

@@ -27,8 +27,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from netcl.core import cache_files, config
+from netcl.core import config
 from netcl.core.device.drivers import pocl_folder
+from netcl.core.process import cache_files
 
 try:
     import pyopencl
@@ -38,8 +39,6 @@ except ImportError as error:  # not installed, or no OpenCL loader library on th
 else:
     _pyopencl = pyopencl
     _pyopencl_problem = ""
-
-__all__ = ["Driver", "advice", "ensure_drivers", "find_drivers", "late_advice", "require_pyopencl"]
 
 _OWN_PREFIX = "netcl-icd-"
 _FILTERED_PREFIX = "netcl-vendors-"  # the user's choice, without files that name no library

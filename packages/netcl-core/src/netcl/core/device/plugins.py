@@ -10,8 +10,6 @@ from typing import Any
 from netcl.core import config
 from netcl.core.device.selectors import OWN_NAMES
 
-__all__ = ["GROUP", "Found", "add", "find", "problems"]
-
 GROUP = "netcl.backends"
 # A backend with the devices on which it computes: (name, factory(queue), handles).
 Found = tuple[str, Callable[[Any], Any], Sequence[Any]]

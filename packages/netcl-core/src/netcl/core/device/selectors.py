@@ -7,18 +7,6 @@ from typing import Any
 
 from netcl.core.device.capabilities import type_of
 
-__all__ = [
-    "OWN_NAMES",
-    "TYPE_SELECTOR",
-    "TYPE_WORDS",
-    "in_platform",
-    "device_line",
-    "driver_word",
-    "matching",
-    "rank",
-    "usable",
-]
-
 TYPE_WORDS = {"gpu": "gpu", "accel": "accel", "accelerator": "accel", "cpu": "cpu", "other": "other"}
 # "cpu" alone is NumPy and is handled before this pattern.
 TYPE_SELECTOR = re.compile(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from netcl.core import config, late_launches
+from netcl.core import config
+from netcl.core.process import late_launches
 
 try:
     import pyopencl

@@ -5,56 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.expr import prims as _prims  # fills the table of primitives
-from netcl.core.expr.nodes import (
-    PRIMITIVES,
-    Apply,
-    Const,
-    Expr,
-    Index,
-    Load,
-    Primitive,
-    Reduce,
-    Scalar,
-    apply,
-    cast,
-    mean,
-    place_of,
-    reduce,
-    register_primitive,
-    size_of,
-)
-from netcl.core.expr.numpy_eval import evaluate
-from netcl.core.expr.parse import parse
-from netcl.core.expr.rewrite import derive, simplify, substitute, vjp
+from netcl.core.expr.nodes import PRIMITIVES as PRIMITIVES
+from netcl.core.expr.nodes import Apply as Apply
+from netcl.core.expr.nodes import Const as Const
+from netcl.core.expr.nodes import Expr as Expr
+from netcl.core.expr.nodes import Index as Index
+from netcl.core.expr.nodes import Load as Load
+from netcl.core.expr.nodes import Primitive as Primitive
+from netcl.core.expr.nodes import Reduce as Reduce
+from netcl.core.expr.nodes import Scalar as Scalar
+from netcl.core.expr.nodes import apply as apply
+from netcl.core.expr.nodes import cast as cast
+from netcl.core.expr.nodes import mean as mean
+from netcl.core.expr.nodes import place_of as place_of
+from netcl.core.expr.nodes import reduce as reduce
+from netcl.core.expr.nodes import register_primitive as register_primitive
+from netcl.core.expr.nodes import size_of as size_of
+from netcl.core.expr.numpy_eval import evaluate as evaluate
+from netcl.core.expr.parse import parse as parse
+from netcl.core.expr.rewrite import derive as derive
+from netcl.core.expr.rewrite import simplify as simplify
+from netcl.core.expr.rewrite import substitute as substitute
+from netcl.core.expr.rewrite import vjp as vjp
 
 if TYPE_CHECKING:
-    from netcl.core.expr.opencl_c import render
+    from netcl.core.expr.opencl_c import render as render
 
-__all__ = [
-    "PRIMITIVES",
-    "Apply",
-    "Const",
-    "Expr",
-    "Index",
-    "Load",
-    "Primitive",
-    "Reduce",
-    "Scalar",
-    "apply",
-    "cast",
-    "derive",
-    "evaluate",
-    "mean",
-    "parse",
-    "place_of",
-    "reduce",
-    "register_primitive",
-    "render",
-    "simplify",
-    "size_of",
-    "substitute",
-    "vjp",
-]
 del _prims
 
 

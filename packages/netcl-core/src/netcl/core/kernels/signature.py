@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Parameter", "convert_scalar", "parameters_of"]
-
 _SCALARS: dict[str, type[np.generic]] = {
     "char": np.int8,
     "uchar": np.uint8,

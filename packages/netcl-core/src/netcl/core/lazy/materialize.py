@@ -185,6 +185,3 @@ class Materializer:
     def make_alias(self, value: Value, tensor: Tensor, source: Tensor) -> None:
         """Makes a deferred ``tensor`` an alias of ``source``, reshaped."""
         make_alias(tensor, source.detach().reshape(value.shape))
-
-
-__all__ = ["Materializer"]

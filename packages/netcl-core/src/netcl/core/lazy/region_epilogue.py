@@ -65,6 +65,3 @@ def _broadcasts(operand: Value, result: Value) -> bool:
     there = dict(zip((at for at, size in enumerate(result.shape) if size != 1), result.axes))
     wide = [at for at, size in enumerate(aligned(operand.shape, rank)) if size != 1]
     return [there.get(at) for at in wide] == list(operand.axes)
-
-
-__all__ = ["epilogue_expression"]

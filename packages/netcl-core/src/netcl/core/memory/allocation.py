@@ -6,8 +6,6 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-__all__ = ["BufferHandle", "Pool", "PoolStats"]
-
 _ENDED = (0, None, None)
 
 

@@ -11,10 +11,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from netcl.core import late_launches
 from netcl.core.device.health import check_lost, check_process, is_lost, mark_lost
 from netcl.core.errors import OutOfMemoryError
 from netcl.core.memory.allocation import BufferHandle, Pool
+from netcl.core.process import late_launches
 
 try:
     import pyopencl as cl

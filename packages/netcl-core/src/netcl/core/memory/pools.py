@@ -30,7 +30,7 @@ from collections import deque
 from math import inf
 from typing import Any
 
-from netcl.core import config, late_launches
+from netcl.core import config
 from netcl.core.device.health import check_lost, forked_error, is_lost, mark_lost, queues_of
 from netcl.core.errors import ShapeError
 from netcl.core.memory.allocation import BufferHandle, PoolStats
@@ -43,6 +43,7 @@ from netcl.core.memory.out_of_memory import (
     release_cached,
 )
 from netcl.core.memory.regions import PAGE, Regions, allocates_late, check_room
+from netcl.core.process import late_launches
 
 try:
     import pyopencl as cl

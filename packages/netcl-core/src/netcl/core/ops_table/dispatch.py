@@ -17,7 +17,6 @@ import numpy as np
 
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import BackendMismatchError, DTypeError, OutOfMemoryError, name_argument, shorten_traceback
-from netcl.core.grad_mode import state
 from netcl.core.ops_table.forward_only import warn
 from netcl.core.ops_table.hook_stack import PREDICTOR, Hook, Snapshot, pop_hook, push_hook, snapshot
 from netcl.core.ops_table.hook_stack import hooks_of_thread as _thread
@@ -48,6 +47,7 @@ from netcl.core.ops_table.table import (
     row_of,
     with_every_axis,
 )
+from netcl.core.process.grad_mode import state
 from netcl.core.tensor import views
 from netcl.core.tensor.data import TensorData, requires_grad
 

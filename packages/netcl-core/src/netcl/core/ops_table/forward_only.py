@@ -8,8 +8,8 @@ from typing import Any
 
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ForwardOnlyWarning
+from netcl.core.process.user_frame import call_site, level_outside
 from netcl.core.tensor.data import TensorData
-from netcl.core.user_frame import call_site, level_outside
 
 __all__ = ["warn"]
 

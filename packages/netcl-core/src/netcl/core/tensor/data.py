@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from netcl.core import dtypes, late_launches
+from netcl.core import dtypes
 from netcl.core.dtypes import OBJECTS, DType
+from netcl.core.process import late_launches
 from netcl.core.tensor.gradients import find, grad_fn_of, load
 from netcl.core.tensor.size import Shape
 from netcl.core.tensor.storage import Storage, Upload
@@ -228,6 +229,3 @@ def requires_grad(values: Iterable[Any]) -> bool:
         elif type(value) in (list, tuple) and requires_grad(value):
             return True
     return False
-
-
-__all__ = ["TensorData", "TensorT", "requires_grad"]

@@ -7,7 +7,9 @@ from typing import Any
 
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.gradients import LATER, RECORDED
-from netcl.core.tensor.storage import Computation, Failed, Storage, lock
+from netcl.core.tensor.storage import Computation as Computation
+from netcl.core.tensor.storage import Failed, Storage
+from netcl.core.tensor.storage import lock as lock
 
 
 def is_deferred(value: Any) -> bool:
@@ -68,17 +70,3 @@ def force(values: Sequence[Any]) -> None:
                 value._storage.materialize()
         elif isinstance(value, (list, tuple)):
             force(value)
-
-
-__all__ = [
-    "Computation",
-    "resolve",
-    "set_error",
-    "is_deferred",
-    "lock",
-    "make_deferred",
-    "make_alias",
-    "alias_in_graph",
-    "force",
-    "computation_of",
-]

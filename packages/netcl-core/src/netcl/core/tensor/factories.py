@@ -16,7 +16,7 @@ import numpy as np
 
 from netcl.core import dtypes, layout
 from netcl.core.backend.registry import engine_for
-from netcl.core.dtypes import get_default_dtype, set_default_dtype
+from netcl.core.dtypes import get_default_dtype
 from netcl.core.errors import ArgumentError, ShapeError, from_here
 from netcl.core.expr import Expr, Index, Scalar, cast
 from netcl.core.ops_table import dispatch
@@ -30,48 +30,6 @@ from netcl.core.tensor.tensor import Tensor, queue_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-__all__ = [
-    "arange",
-    "as_tensor",
-    "asarray",
-    "bernoulli",
-    "binomial",
-    "empty",
-    "empty_like",
-    "empty_permuted",
-    "empty_strided",
-    "eye",
-    "from_dlpack",
-    "from_file",
-    "from_numpy",
-    "frombuffer",
-    "full",
-    "full_like",
-    "get_default_dtype",
-    "is_tensor",
-    "linspace",
-    "logspace",
-    "meshgrid",
-    "multinomial",
-    "normal",
-    "ones",
-    "ones_like",
-    "poisson",
-    "rand",
-    "rand_like",
-    "randint",
-    "randint_like",
-    "randn",
-    "randn_like",
-    "randperm",
-    "range",
-    "scalar_tensor",
-    "set_default_dtype",
-    "tensor",
-    "zeros",
-    "zeros_like",
-]
 
 
 def is_tensor(obj: Any) -> bool:

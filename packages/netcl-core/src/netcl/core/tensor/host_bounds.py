@@ -8,8 +8,6 @@ from netcl.core import config
 from netcl.core.device.capabilities import profile_of
 from netcl.core.errors import OutOfMemoryError
 
-__all__ = ["check_elements"]
-
 _ARRAYS = 2  # float64: an intermediate one and the result
 
 

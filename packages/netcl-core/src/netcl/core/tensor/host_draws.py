@@ -7,8 +7,6 @@ from typing import Any
 from netcl.core.backend.recording import open_here
 from netcl.core.tensor.generator import generator_of_thread, lock
 
-__all__ = ["draw_on_host"]
-
 
 def draw_on_host(engine: Any, kind: str, *arguments: Any) -> Any:
     """Returns the numbers of a draw of the calling thread on ``engine``, an array: ``host.kind(*arguments)`` of its

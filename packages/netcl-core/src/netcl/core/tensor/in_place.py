@@ -200,6 +200,3 @@ def _broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     if len(shape) > len(wanted):
         return False
     return all(size in (1, whole) for size, whole in zip(aligned(shape, len(wanted)), wanted))
-
-
-__all__ = ["DATA", "assign", "copy", "data_of", "detach", "fill", "restructure", "set_data", "write"]

@@ -8,9 +8,6 @@ from netcl.core.errors import ShapeError, from_here
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor.tensor import Tensor
 
-__all__ = ["lobpcg", "pca_lowrank", "svd_lowrank"]
-
-
 # Beyond this, a call would not end.
 _STEPS_MAX = 10_000
 

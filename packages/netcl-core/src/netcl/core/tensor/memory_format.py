@@ -5,23 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from netcl.core import naming
-
-__all__ = [
-    "Accepted",
-    "channels_last",
-    "channels_last_3d",
-    "check_accepted",
-    "check_format",
-    "contiguous_format",
-    "layout",
-    "legacy_contiguous_format",
-    "memory_format",
-    "preserve_format",
-    "sparse_coo",
-    "sparse_csr",
-    "strided",
-]
+from netcl.core.process import naming
 
 
 class _Named:

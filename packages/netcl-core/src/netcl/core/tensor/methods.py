@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from netcl.core import dtypes, grad_mode, naming
+from netcl.core import dtypes
 from netcl.core.errors import (
     ArgumentError,
     DTypeError,
@@ -33,12 +33,13 @@ from netcl.core.errors import (
 from netcl.core.layout import broadcast_shapes, contiguous_strides, every_axis_if_empty, normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import TABLE
+from netcl.core.process import grad_mode, naming
+from netcl.core.process.user_frame import level_outside
 from netcl.core.tensor import in_place, memory_format, views
 from netcl.core.tensor.generator import Generator, drawing_from
 from netcl.core.tensor.host_draws import draw_on_host
 from netcl.core.tensor.operators import Operators, ResultT, check_power
 from netcl.core.tensor.size import Size
-from netcl.core.user_frame import level_outside
 
 # Methods with the name and the parameters of their row.
 SAME = """

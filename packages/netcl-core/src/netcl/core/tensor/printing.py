@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["options", "set_printoptions", "shown"]
-
 _DEFAULT: dict[str, Any] = {"precision": 4, "threshold": 64, "edgeitems": 3, "linewidth": None, "sci_mode": None}
 _PROFILES: Mapping[str, Mapping[str, Any]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},

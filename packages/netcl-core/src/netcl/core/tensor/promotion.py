@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from netcl.core.dtypes import OBJECTS, DType, canonical, is_floating, kind, promote
+from netcl.core.dtypes import OBJECTS, DType, canonical, get_default_dtype, is_floating, kind, promote
 from netcl.core.errors import from_here
-from netcl.core.tensor import factories
 from netcl.core.tensor.tensor import Tensor
-
-__all__ = ["can_cast", "promote_types", "result_type"]
 
 
 def promote_types(type1: Any, type2: Any) -> DType:
@@ -47,7 +44,7 @@ def result_type(tensor: Any, other: Any) -> DType:
         elif isinstance(value, (bool, int, float)):
             level = 2
             name = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else ""
-            name = name or factories.get_default_dtype()
+            name = name or get_default_dtype()
         else:
             raise TypeError(f"result_type takes tensors and numbers, not {type(value).__name__}")
         ranked[level] = promote(ranked[level], name) if ranked[level] else name

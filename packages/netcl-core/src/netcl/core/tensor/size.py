@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, overload
 
-from netcl.core import naming
 from netcl.core.errors import OutOfRangeError
+from netcl.core.process import naming
 
 
 class Size(tuple[int, ...]):

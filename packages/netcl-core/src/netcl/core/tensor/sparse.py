@@ -17,10 +17,10 @@ from netcl.core import dtypes
 from netcl.core.backend.registry import engine_for
 from netcl.core.device.discovery import DeviceHandle
 from netcl.core.errors import ShapeError, UnsupportedError, from_here
-from netcl.core.grad_mode import state
 from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import OpRow, by_own_names
+from netcl.core.process.grad_mode import state
 from netcl.core.tensor.host import check_shape, to_storage
 from netcl.core.tensor.memory_format import layout as Layout
 from netcl.core.tensor.memory_format import sparse_coo, sparse_csr

@@ -132,6 +132,3 @@ class Failed:
 
     def keep(self, tensor: Any) -> None:
         """Nothing: there is nothing to compute."""
-
-
-__all__ = ["UNCOUNTED", "Failed", "Storage", "Upload", "Computation", "lock"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 import numpy as np
 
-from netcl.core import dtypes, naming
+from netcl.core import dtypes
 from netcl.core.backend.registry import cpu_engine, engine_for, is_queue
 from netcl.core.device.discovery import DeviceHandle, manager
 from netcl.core.device.discovery import device as device_context
@@ -28,6 +28,7 @@ from netcl.core.errors import (
 from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.hook_stack import before_write, event, settle
+from netcl.core.process import naming
 from netcl.core.tensor import dlpack, gradients, in_place, printing
 from netcl.core.tensor.absent import ABSENT, AbsentMember
 from netcl.core.tensor.creation import Creation

@@ -4,23 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from netcl.core.dtypes import set_default_dtype
 from netcl.core.tensor import factories
 from netcl.core.tensor.size import Size
 from netcl.core.tensor.tensor import Tensor
-
-__all__ = [
-    "BFloat16Tensor",
-    "BoolTensor",
-    "ByteTensor",
-    "CharTensor",
-    "DoubleTensor",
-    "FloatTensor",
-    "HalfTensor",
-    "IntTensor",
-    "LongTensor",
-    "ShortTensor",
-    "set_default_tensor_type",
-]
 
 
 class _Type(type):
@@ -119,4 +106,4 @@ def set_default_tensor_type(t: Any) -> None:
             f"set_default_tensor_type takes one of {', '.join(_BY_NAME)}, not {t!r}; write nc.set_default_dtype(dtype) "
             "and nc.set_default_device(device)"
         )
-    factories.set_default_dtype(_BY_NAME[last].dtype)
+    set_default_dtype(_BY_NAME[last].dtype)

@@ -67,6 +67,3 @@ class TypedStorage:
 
     def __repr__(self) -> str:
         return f"[TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
-
-
-__all__ = ["TypedStorage"]

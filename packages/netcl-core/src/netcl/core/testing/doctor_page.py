@@ -9,8 +9,6 @@ from itertools import zip_longest
 
 from netcl.core.testing.op_families import DTYPES
 
-__all__ = ["Examination", "Job", "Row", "page"]
-
 Job = tuple[str, str, str]  # mask ("": none), family, dtype
 
 _STYLE = """

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from netcl.core.ops_table.dispatch import TABLE, OpRow
 
-__all__ = ["DTYPES", "QUICK", "families", "family_of", "ops_of"]
-
 _ORDER = ("map", "reduce", "rows", "matmul", "conv", "window", "index", "random", "copy")
 
 # The ops of a quick check: each kernel text of the family at least once; for a family not listed here, the first few of

@@ -22,8 +22,6 @@ from netcl.core.errors import DeviceNotFoundError
 # Tests look at the launches of a call when it returns, and two processes share the cores.
 os.environ.setdefault("NETCL_BUILD_PROCESSES", "0")
 
-__all__ = ["default_signals", "engine", "handle", "numpy_device", "open_device", "selectors"]
-
 
 def selectors() -> list[str]:
     """Returns NumPy and the device of NETCL_DEVICE if that is set, else NumPy, PoCL and Intel's runtime."""

@@ -225,6 +225,3 @@ def blocks_of(plan: ConvPlan, bytes_per_element: int, workspace: int) -> tuple[b
         return False, ((0, plan.images),)
     block = max(1, workspace // (plan.planes * prod(plan.padded) * bytes_per_element))
     return True, tuple((first, min(block, plan.images - first)) for first in range(0, plan.images, block))
-
-
-__all__ = ["ConvPart", "ConvPlan", "blocks_of", "dense", "geometry", "conv_plan", "restricted"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from netcl.core import config
 
-__all__ = ["get_float32_matmul_precision", "set_float32_matmul_precision"]
-
 _precision: str | None = None
 
 

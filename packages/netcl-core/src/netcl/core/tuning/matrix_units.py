@@ -15,7 +15,7 @@ from typing import Any
 from netcl.core import config
 from netcl.core.device.capabilities import DeviceProfile, device_profile
 from netcl.core.device.child_probe import driver_key, stored, verdict
-from netcl.core.process_settings import usable_cores
+from netcl.core.process.settings import usable_cores
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps
 from netcl.core.tuning.traits import Traits
 from netcl.core.tuning.unit_table import (

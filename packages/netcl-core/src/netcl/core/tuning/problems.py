@@ -8,10 +8,6 @@ from itertools import pairwise
 from math import prod
 from typing import NamedTuple
 
-__all__ = [
-    "Contraction", "Geometry", "Levels", "SegmentedRows", "Triple", "dense_steps", "has_short_offsets", "segmented",
-]  # fmt: skip
-
 Levels = tuple[int, int, int, int]
 Triple = tuple[int, int, int]
 _FAR = 2**31

@@ -18,9 +18,7 @@ from importlib.resources import files
 from typing import Any
 
 from netcl.core.device.capabilities import type_of
-from netcl.core.user_frame import level_outside
-
-__all__ = ["applies", "driver_of", "resource", "rows_for"]
+from netcl.core.process.user_frame import level_outside
 
 _SAME = ("platform", "version", "type", "vendor", "lanes")
 _UNITS = 2  # largest ratio of the numbers of compute units

@@ -9,19 +9,6 @@ from typing import NamedTuple
 from netcl.core.tuning.problems import Geometry
 from netcl.core.tuning.traits import Traits
 
-__all__ = [
-    "MOST_TAPS",
-    "MOST_TOGETHER",
-    "Problem",
-    "Share",
-    "Tile",
-    "pays",
-    "problem_of",
-    "problem_on",
-    "share_of",
-    "tile_of",
-]
-
 MOST_TAPS = 192
 MOST_TOGETHER = 8  # blocks of a few vectors that are summed at once
 _CHANNELS = 8  # up to which it was faster on two drivers

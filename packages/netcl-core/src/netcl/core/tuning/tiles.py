@@ -9,11 +9,6 @@ from typing import NamedTuple
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.traits import Traits
 
-__all__ = [
-    "EDGE", "LEAST_GROUP", "SKINNY_GROUP", "SKINNY_ROWS", "SPAN", "SUB_GROUPS_TILE", "CpuTile", "cpu_tile",
-    "implicit_gemm_tile", "skinny_group", "tiled_edge",
-]  # fmt: skip
-
 SPAN = 128  # edge of a tile of the GPU kernel for large matrices
 EDGE = 16  # edge of a work-group of the tiled GPU kernel (a quarter of its tile's); 8 for small groups
 LEAST_GROUP = (EDGE // 2) ** 2  # work-items of the smallest group that the tiled kernel takes

@@ -8,8 +8,6 @@ from netcl.core.device.capabilities import DeviceProfile
 from netcl.core.device.drivers.llvm_processor import processor_name
 from netcl.core.device.drivers.quirks import sixteen_lanes_work
 
-__all__ = ["Traits", "traits_of"]
-
 _SUB_GROUPS = {"cl_khr_subgroups", "cl_intel_subgroups"}
 # Processors with AVX-512 known to PoCL 3.0's LLVM 14 (Zen 4's is not), and the level for others.
 _KNOWN_AVX512 = (

@@ -15,8 +15,6 @@ from netcl.core.device.capabilities import DeviceProfile
 from netcl.core.device.child_probe import driver_key, verdict
 from netcl.core.tuning.unit_table import Presence, nvidia
 
-__all__ = ["WARPS", "WarpRow", "warp_of"]
-
 _TIMEOUT_S = 60.0
 # os._exit skips the driver's shutdown, which is not tested.
 _CHILD = """\

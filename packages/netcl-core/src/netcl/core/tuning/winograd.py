@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from netcl.core.tuning.problems import Geometry
 
-__all__ = ["DTYPES", "Problem", "cost", "direct_cost", "problem_of"]
-
 
 class _Costs(NamedTuple):
     """The costs of a form of the kernels, in products: measured on two drivers of CPUs, and on one GPU (H200).

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.grad_mode import state
 from netcl.core.ops_table import modes
 from netcl.core.ops_table.hook_stack import hooks_of_thread
+from netcl.core.process.grad_mode import state
 from netcl.core.tensor import Tensor, gradients
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.generator import default_generator

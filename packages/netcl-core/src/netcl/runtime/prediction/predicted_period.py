@@ -8,10 +8,10 @@ from typing import Any
 
 from netcl.core.dtypes import DType
 from netcl.core.errors import CaptureError, OutOfMemoryError
-from netcl.core.grad_mode import state as grad_state
 from netcl.core.ops_table import modes
 from netcl.core.ops_table.dispatch import assign
 from netcl.core.ops_table.hook_stack import PREDICTOR, hooks_of_thread
+from netcl.core.process.grad_mode import state as grad_state
 from netcl.core.tensor import Tensor, gradients
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.deferred import set_error

@@ -9,9 +9,9 @@ from sys import getrefcount
 from typing import Any
 
 from netcl.core.errors import CaptureError, KernelBuildError
-from netcl.core.grad_mode import state
 from netcl.core.ops_table import dispatch, modes
 from netcl.core.ops_table.table import OpRow
+from netcl.core.process.grad_mode import state
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.gradients import Shared
 from netcl.core.tensor.in_place import copy

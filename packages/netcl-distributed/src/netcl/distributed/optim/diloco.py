@@ -15,8 +15,6 @@ from netcl.distributed.optim.periodic_averaging import WrappedOptimizer
 from netcl.distributed.training.wire import all_reduce_compressed, check_compression
 from netcl.optim import SGD, Optimizer
 
-__all__ = ["DiLoCo"]
-
 
 class DiLoCo(WrappedOptimizer):
     """Takes steps of ``optim`` on each rank alone, and an outer step on all of them every ``sync_every`` steps

@@ -16,8 +16,6 @@ from netcl.distributed.group import ProcessGroup
 from netcl.distributed.training.no_sync import NoSync
 from netcl.distributed.work import Work
 
-__all__ = ["GradientShards"]
-
 
 class _Bucket(NamedTuple):
     owner: int

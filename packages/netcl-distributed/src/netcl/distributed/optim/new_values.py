@@ -18,8 +18,6 @@ if TYPE_CHECKING or "staging" in LEVELS:
 if TYPE_CHECKING:
     from netcl.distributed.staging.exchange import StagedExchange
 
-__all__ = ["NewValues"]
-
 
 class NewValues:
     """Writes the values of the owner of each of ``params`` into the parameter of all other ranks of ``group``.

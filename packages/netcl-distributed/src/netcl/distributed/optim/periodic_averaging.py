@@ -13,8 +13,6 @@ from netcl.distributed.flat import by_dtype, flatten_tensors, unflatten_into
 from netcl.distributed.group import ProcessGroup
 from netcl.optim import Optimizer, Rule
 
-__all__ = ["PeriodicModelAverager", "PostLocalSGDOptimizer", "WrappedOptimizer"]
-
 
 class PeriodicModelAverager:
     """Averages parameters over the ranks at every ``period``-th call after ``warmup_steps`` calls.

@@ -20,8 +20,6 @@ from netcl.distributed.optim.gradient_shards import GradientShards
 from netcl.distributed.optim.new_values import NewValues
 from netcl.optim import LBFGS, Optimizer, Rule
 
-__all__ = ["ZeroRedundancyOptimizer"]
-
 _BY_PARAMETER = ("params", "param_names")  # the items of a group that have a value for each parameter
 
 

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from netcl.core import Tensor
-from netcl.core.dispatch import evaluate_each
 from netcl.core.expr import Expr
+from netcl.core.ops_table.dispatch import evaluate_each
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.reductions import Array
 from netcl.distributed.staging.exchange import Delivery, StagedExchange
@@ -142,6 +142,3 @@ def _each(
     if not inputs:
         return []
     return evaluate_each(outputs, inputs) if out is None else evaluate_each(outputs, inputs, out=out)
-
-
-__all__ = ["StagedBuckets"]

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from netcl import ops
 from netcl.core import Tensor
-from netcl.core.dispatch import evaluate
+from netcl.core.ops_table.dispatch import evaluate
 from netcl.distributed.errors import mismatch
 from netcl.distributed.reductions import even_bounds
 from netcl.distributed.staging.segment import SENT, SUMMED, TAKEN, StagingSegment

@@ -11,8 +11,6 @@ from netcl.distributed.reductions import Array
 from netcl.distributed.training.bucket_memory import BucketMemory
 from netcl.runtime.staging import Pending, Staging, mark, order_after
 
-__all__ = ["LockedMemory", "locked_memory"]
-
 
 class LockedMemory(BucketMemory):
     """BucketMemory that is page-locked, of parameters of one device and of NumPy's dtypes.

@@ -6,8 +6,6 @@ from functools import lru_cache
 
 from netcl.core.expr import Const, Expr, Load, cast
 
-__all__ = ["sum_of_ranks"]
-
 _HALVES = ("float16", "bfloat16")
 
 

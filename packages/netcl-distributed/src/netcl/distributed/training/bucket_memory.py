@@ -11,8 +11,6 @@ from netcl.core import Tensor
 from netcl.core.dtypes import canonical
 from netcl.distributed.reductions import Array
 
-__all__ = ["BucketMemory"]
-
 _LINE = 4096  # bytes at which buckets begin
 
 

@@ -19,8 +19,6 @@ from netcl.distributed.work import Work
 if TYPE_CHECKING or "staging" in LEVELS:
     from netcl.distributed.staging.locked_memory import locked_memory
 
-__all__ = ["Buckets", "GradientBuckets", "Span", "packed"]
-
 
 class Span(NamedTuple):
     """The start and end of something, in seconds of ``time.perf_counter``."""

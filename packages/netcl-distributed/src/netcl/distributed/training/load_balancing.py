@@ -8,8 +8,6 @@ from zlib import crc32
 from netcl.core import DeviceHandle, config
 from netcl.distributed.training.data_parallel import shard_sizes
 
-__all__ = ["LoadBalancer", "alike", "kind_of"]
-
 # The first steps build kernels, so their times do not measure the speed.
 _WARM_UP = 2
 _SMOOTHING = 0.5

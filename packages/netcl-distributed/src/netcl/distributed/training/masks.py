@@ -7,10 +7,8 @@ from types import TracebackType
 from typing import Any
 
 from netcl.core import Tensor
-from netcl.core.dispatch import OpRow, pop_hook, push_hook
+from netcl.core.ops_table.dispatch import OpRow, pop_hook, push_hook
 from netcl.ops.random import drawing_at, get_rng_state
-
-__all__ = ["SampleMasks"]
 
 _PER_COUNTER = 4  # words of one Philox counter
 

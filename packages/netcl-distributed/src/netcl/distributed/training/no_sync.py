@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from netcl.core import Tensor
 from netcl.distributed.group import ProcessGroup
 
-__all__ = ["LocalGradients", "NoSync"]
-
 
 class NoSync:
     """Base class of objects that reduce gradients outside of the blocks of ``no_sync``."""

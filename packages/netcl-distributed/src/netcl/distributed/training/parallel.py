@@ -19,8 +19,6 @@ from netcl.distributed.training.parallel_call import ParallelCall, ParallelFunct
 from netcl.distributed.training.replica_set import ReplicaSet
 from netcl.distributed.training.wire import check_compression
 
-__all__ = ["DataParallel"]
-
 
 class DataParallel:
     """Runs ``module`` on shards of the batch on several devices in parallel; its gradients are the whole batch's.

@@ -24,8 +24,6 @@ from netcl.distributed.training.replica_set import ReplicaSet
 from netcl.distributed.training.replicas import Replica
 from netcl.ops.random import skip, tell
 
-__all__ = ["ParallelCall", "ParallelFunction"]
-
 
 class _Shard(NamedTuple):
     """The recorded outputs of a device, and the inputs with requested gradients."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from netcl.core import Tensor
 
-__all__ = ["flatten", "unflatten"]
-
 
 class _Leaf:
     """Placeholder of a tensor."""

@@ -18,8 +18,6 @@ from netcl.distributed.training.wire import check_compression
 if TYPE_CHECKING:
     from netcl.distributed.staging.exchange import StagedExchange
 
-__all__ = ["Reducer"]
-
 
 class Reducer(NoSync):
     """Replaces ``grad`` of ``params`` by its mean over the ranks of ``group`` at the end of each backward pass, as

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core import Tensor, dispatch
+from netcl.core import Tensor
 from netcl.core.device import DeviceHandle, device
+from netcl.core.ops_table import dispatch
 from netcl.distributed.current import active_group
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.reductions import Array
@@ -20,8 +21,6 @@ from netcl.distributed.training.sync_batchnorm import SyncBatchNorm
 from netcl.distributed.transports.hierarchical import HierarchicalGroup
 from netcl.distributed.transports.local import local_groups
 from netcl.ops.random import get_rng_state, set_rng_state
-
-__all__ = ["ReplicaSet"]
 
 
 class ReplicaSet:

@@ -18,8 +18,6 @@ from netcl.distributed.transports.local import LocalGroup
 if TYPE_CHECKING or "staging" in LEVELS:
     from netcl.distributed.staging.buckets import StagedBuckets
 
-__all__ = ["Replica", "buckets_of", "tensors_of"]
-
 
 def buckets_of(
     params: Sequence[Tensor],

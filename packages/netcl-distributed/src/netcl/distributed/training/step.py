@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from netcl.core import Tensor, dispatch
+from netcl.core import Tensor
 from netcl.core.device import device
+from netcl.core.ops_table import dispatch
 from netcl.distributed.training.data_parallel import shard_batch, shard_sizes, sync_grads
 from netcl.distributed.training.masks import SampleMasks
 from netcl.ops.random import skip, tell

@@ -24,8 +24,6 @@ from netcl.distributed.training.parallel import DataParallel
 from netcl.distributed.training.replicas import Replica, buckets_of, tensors_of
 from netcl.ops.random import skip, tell
 
-__all__ = ["MeanLoss", "TrainStep"]
-
 _capturing = threading.RLock()  # the devices capture one after the other
 
 

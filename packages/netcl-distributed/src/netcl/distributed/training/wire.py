@@ -8,8 +8,6 @@ from netcl.core import Tensor
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.reductions import BFLOAT16, Array, from_bfloat16, to_bfloat16
 
-__all__ = ["all_reduce_compressed", "check_compression", "compress", "decompress"]
-
 _KINDS = (None, "float16", "bfloat16")
 
 

@@ -6,8 +6,6 @@ import os
 import time
 from collections.abc import Callable
 
-__all__ = ["Deadline", "yield_processor", "sleep_with_backoff"]
-
 yield_processor: Callable[[], object] = getattr(os, "sched_yield", lambda: time.sleep(0))
 
 # Polling is far more frequent than this, unless the process was stopped or the machine suspended.

@@ -13,8 +13,6 @@ from netcl.distributed.group import ProcessGroup, Signature
 from netcl.distributed.reductions import Array, reduce_in_order
 from netcl.distributed.transports.local import LocalGroup
 
-__all__ = ["HierarchicalGroup"]
-
 
 class HierarchicalGroup(ProcessGroup):
     """A device of this process as one rank among the devices of all processes, process by process.

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from netcl.core import config, dispatch
+from netcl.core import config
 from netcl.core.device import device
+from netcl.core.ops_table import dispatch
 from netcl.distributed.current import active_group
 from netcl.distributed.reductions import Array
 from netcl.distributed.staging.segment import SLOT_BYTES, SLOTS, StagingSegment, segment_bytes

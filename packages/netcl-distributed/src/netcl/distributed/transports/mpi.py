@@ -22,8 +22,6 @@ from netcl.distributed.group import ProcessGroup, Signature
 from netcl.distributed.reductions import Array, even_bounds, reduce_in_order
 from netcl.distributed.transports.backoff import Deadline, sleep_with_backoff, yield_processor
 
-__all__ = ["MPIGroup"]
-
 _TEXT = 512
 _SPIN_S = 1e-3
 _SMALL_BYTES = 4096  # every MPI buffers this much before the receiver requests it

@@ -23,8 +23,6 @@ from netcl.distributed.transports.backoff import Deadline
 from netcl.distributed.transports.shared import MappedBuffer, SharedGroup, create
 from netcl.distributed.transports.shared_buffer import ATTACHED, DONE, FAILED
 
-__all__ = ["MetGroup", "address_of", "meet", "numbers"]
-
 _GREETING = b"netcl-rendezvous 1\n"
 _RETRY_S = 0.05
 _LINE = 4096

@@ -33,8 +33,6 @@ from netcl.distributed.transports.shared_buffer import ABORT_CODE, ATTACHED, HEA
 from netcl.distributed.transports.shared_buffer_group import SharedBufferGroup
 from netcl.distributed.transports.shared_folder import PREFIX, is_abandoned, segment_folder, segment_prefix
 
-__all__ = ["WINDOW", "MappedBuffer", "SharedGroup", "attach", "create", "join", "sweep"]
-
 WINDOW = 1 << 20
 _MAGIC = 0x6E6574636C310000
 # Further words of the head, after the words of the abort.

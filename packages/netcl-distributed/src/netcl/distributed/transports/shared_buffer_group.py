@@ -28,8 +28,6 @@ if TYPE_CHECKING or "staging" in LEVELS:
 if TYPE_CHECKING:
     from netcl.core.device import DeviceHandle
 
-__all__ = ["SharedBufferGroup"]
-
 
 class SharedBufferGroup(ProcessGroup):
     """A group with a shared buffer for data exchange between its ranks."""

@@ -6,8 +6,6 @@ import os
 import tempfile
 from pathlib import Path
 
-__all__ = ["PREFIX", "is_abandoned", "segment_folder", "segment_prefix"]
-
 PREFIX = "netcl-"
 
 

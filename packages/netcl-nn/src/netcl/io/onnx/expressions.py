@@ -236,7 +236,7 @@ _COMPOSED: Mapping[str, Callable[..., Value]] = {
 def write_expression(graph: Graph, step: TracedOp) -> list[Value]:
     """Emits the nodes of an op that is an expression; returns its results."""
     need("programs", "export of an op that is an expression")
-    from netcl.core.dispatch import bound
+    from netcl.core.ops_table.dispatch import bound
 
     ready, again = (bound(call.row, call.args, call.kwargs) for call in (step.first, step.second))
     if ready.scalars != again.scalars:

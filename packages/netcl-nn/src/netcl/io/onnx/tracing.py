@@ -13,8 +13,8 @@ from typing import Any
 import netcl.autograd as ag
 from netcl.autograd.rules import attention, recurrence
 from netcl.core import Tensor
-from netcl.core.dispatch import OpRow, call, pop_hook, push_hook
 from netcl.core.errors import UnsupportedError
+from netcl.core.ops_table.dispatch import OpRow, call, pop_hook, push_hook
 
 
 def _write(target: Tensor, value: Tensor) -> None:

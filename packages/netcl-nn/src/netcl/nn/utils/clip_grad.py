@@ -80,12 +80,3 @@ def _scaled(parameters: list[Tensor], max_norm: float, total_norm: Tensor) -> No
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
     """Limits every element of the gradients, in place, to [-clip_value, clip_value]."""
     clipping.clip_grad_value(_given(parameters), float(clip_value))
-
-
-__all__ = [
-    "clip_grad_norm",
-    "clip_grad_norm_",
-    "clip_grad_value_",
-    "clip_grads_with_norm_",
-    "get_total_norm",
-]

@@ -11,16 +11,6 @@ from netcl.core import Tensor
 from netcl.nn.container import ModuleDict, ModuleList
 from netcl.nn.module import Module
 
-__all__ = [
-    "ParametrizationList",
-    "cached",
-    "is_parametrized",
-    "register_parametrization",
-    "remove_parametrizations",
-    "transfer_parametrizations_and_params",
-    "type_before_parametrizations",
-]
-
 
 class _Cache:
     """Values of parametrized tensors, while a block of ``cached`` is active."""

@@ -66,6 +66,3 @@ def _replaced(module: Module, values: Mapping[str, Tensor], tie_weights: bool, s
     finally:
         for table, name, old, _ in replaced:
             table[name] = old
-
-
-__all__ = ["functional_call"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core import config, naming
+from netcl.core import config
 from netcl.core.backend import host_call, one_by_one
 from netcl.core.backend.cpu import (
     attention,
@@ -40,7 +40,8 @@ from netcl.core.backend.protocol import Described, HostTransfer, KernelText
 from netcl.core.backend.recording import OpenRecordings, Recording, host_read_allowed, open_here, rng_state_here
 from netcl.core.device.discovery import CPUQueue, DeviceHandle
 from netcl.core.dtypes import STORAGE, from_bfloat16, numpy_dtype
-from netcl.core.poison import poison_array
+from netcl.core.process import naming
+from netcl.core.process.poison import poison_array
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.host import to_storage
 from netcl.core.tensor.tensor import Tensor

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core import config, late_launches
+from netcl.core import config
 from netcl.core.backend import host_call
 from netcl.core.backend.forwarding import ForwardedCalls, KernelModules, flags
 from netcl.core.backend.interceptors import push_interceptor
@@ -43,7 +43,8 @@ from netcl.core.dtypes import from_bfloat16, itemsize, numpy_dtype
 from netcl.core.errors import BackendMismatchError, DTypeError, UnsupportedError
 from netcl.core.expr.schedule import Target
 from netcl.core.memory.queue_pools import BufferHandle, PersistentBufferPool, get_persistent_pool, opencl_queue
-from netcl.core.poison import PATTERN
+from netcl.core.process import late_launches
+from netcl.core.process.poison import PATTERN
 from netcl.core.tensor.data import TensorData, TensorT
 from netcl.core.tensor.host import to_storage
 from netcl.core.tensor.storage import Storage, Upload

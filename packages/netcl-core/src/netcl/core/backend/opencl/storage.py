@@ -12,8 +12,6 @@ from typing import Any
 from netcl.core.dtypes import c_type, itemsize
 from netcl.core.expr import c_types as c
 
-__all__ = ["InFloat32", "gathered_text", "in_float32", "roles_text", "storage_text", "value_dtype"]
-
 _WIDENED = ("float16", "bfloat16")  # are computed in float
 _SUFFIX = "_in_float32"
 _ROLES = ("A", "B", "OUT")  # of the operands of a contraction

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-__all__ = ["half_vectors", "unaligned"]
-
 _WIDTHS = (4, 8, 16)
 _NAMES = tuple(f"_half{width}" for width in _WIDTHS)
 _SPACES = ("__global", "__local", "__private", "__generic")

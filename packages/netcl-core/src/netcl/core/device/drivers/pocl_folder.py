@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from netcl.core import cache_files
 from netcl.core.errors import format_bytes
+from netcl.core.process import cache_files
 
 try:
     import resource

@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 
 from netcl.core.device.drivers.quirks import pocl_major
 
-__all__ = ["bind_workers", "new_threads", "with_bound_workers"]
-
 _TASKS = Path("/proc/self/task")
 _ResultT = TypeVar("_ResultT")
 

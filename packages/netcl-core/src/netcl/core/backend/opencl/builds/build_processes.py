@@ -23,7 +23,7 @@ from netcl.core.backend.opencl.queue import shutdown
 from netcl.core.backend.opencl.queue.programs import build_progress
 from netcl.core.device.capabilities import type_of
 from netcl.core.device.child_probe import child_environment, driver_key, has_interpreter
-from netcl.core.process_settings import usable_cores
+from netcl.core.process.settings import usable_cores
 
 __all__ = ["Build", "BuildProcesses", "most_processes"]
 

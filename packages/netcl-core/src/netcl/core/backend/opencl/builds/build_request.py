@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["READY", "Argument", "Launch", "Request"]
-
 READY = b"r"  # the first byte that a child writes
 
 # An argument of a launch: the size of a buffer, the bytes of a number, or the size of an array in local memory.

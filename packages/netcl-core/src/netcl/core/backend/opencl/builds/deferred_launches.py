@@ -29,7 +29,6 @@ from threading import get_ident
 from typing import Any, ClassVar, NamedTuple, Protocol
 from weakref import ref
 
-from netcl.core import late_launches
 from netcl.core.backend.interceptors import Interceptor, Layer, intercepted, recovered, refresh, tensors_in
 from netcl.core.backend.opencl.builds.build_processes import Build, most_processes, processes_for
 from netcl.core.backend.opencl.builds.build_request import Argument, Launch
@@ -37,6 +36,7 @@ from netcl.core.backend.opencl.queue import shutdown
 from netcl.core.backend.opencl.queue.fallback import WITH_A_PLAINER_KERNEL
 from netcl.core.backend.recording import unrecorded
 from netcl.core.errors import KernelBuildError
+from netcl.core.process import late_launches
 from netcl.core.tensor.storage import Failed
 
 __all__ = ["DeferredLaunches", "NotedCalls"]

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["contract", "epilogue_lanes", "is_on_rows", "reads_float32"]
-
 _THIN = {"dot": contract_gemv, "stream": contract_gemv, "planes": contract_depthwise, "taps": contract_depthwise}
 
 

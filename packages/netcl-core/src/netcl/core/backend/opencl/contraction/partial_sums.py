@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
     from netcl.core.tuning.problems import Contraction
 
-__all__ = ["Matrices", "matrices_of_result", "reduce_partials"]
-
 _OPERAND = "LOAD(e{k}, operand_at(layouts.each[{i}], at, columns, rows, inner))"
 _GPU_VECTOR = 4
 _PLAIN = {"operand_parameters": "", "operand_values": ""}

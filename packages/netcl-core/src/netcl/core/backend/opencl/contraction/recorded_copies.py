@@ -11,8 +11,6 @@ from netcl.core.backend.recording import Recording, open_here
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["copied"]
-
 
 class _Copy(NamedTuple):
     storage: ref[Any]

@@ -8,10 +8,8 @@ from typing import Any, NamedTuple
 
 from netcl.core.backend.interceptors import Interceptor, Layer
 from netcl.core.errors import KernelBuildError
+from netcl.core.process.user_frame import level_outside
 from netcl.core.tuning.selector import only_plain
-from netcl.core.user_frame import level_outside
-
-__all__ = ["WITH_A_PLAINER_KERNEL", "KernelFallback"]
 
 
 class _Way(NamedTuple):

@@ -38,7 +38,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from netcl.core import config, late_launches
+from netcl.core import config
 from netcl.core.backend.opencl.builds.deferred_launches import DeferredLaunches
 from netcl.core.backend.opencl.queue import shutdown
 from netcl.core.backend.opencl.queue.event_free import without_event
@@ -54,9 +54,10 @@ from netcl.core.device.health import fault, forget_launches, is_fault, launch_lo
 from netcl.core.device.kernel_objects import new_kernel
 from netcl.core.errors import KernelBuildError, UnsupportedError
 from netcl.core.expr.kernel_source import KernelSource
-from netcl.core.late_launches import waiting
 from netcl.core.memory.out_of_memory import is_out_of_memory, out_of_memory, release_cached
 from netcl.core.memory.pools import PersistentBufferPool
+from netcl.core.process import late_launches
+from netcl.core.process.late_launches import waiting
 
 try:
     import pyopencl as cl

@@ -7,8 +7,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["loader", "sizes"]
-
 
 @lru_cache(maxsize=1)
 def loader() -> ctypes.CDLL | None:

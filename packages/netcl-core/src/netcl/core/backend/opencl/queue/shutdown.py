@@ -44,7 +44,6 @@ from netcl.core.backend.opencl.queue import watchdog
 from netcl.core.device import health
 from netcl.core.device.health import (
     check_lost,
-    check_process,
     fault,
     forget_launches,
     is_fault,
@@ -52,6 +51,7 @@ from netcl.core.device.health import (
     mark_forked,
     register_queue,
 )
+from netcl.core.device.health import check_process as check_process
 from netcl.core.errors import DeviceLostError, DeviceTimeoutError
 from netcl.core.memory.out_of_memory import live_buffers
 
@@ -60,16 +60,6 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = [
-    "check_process",
-    "install_sigint_handler",
-    "interruptible_finish",
-    "may_block",
-    "read_now",
-    "register_queue_for_cleanup",
-    "run_at_exit",
-    "wait_for",
-]
 
 GRACE_S = 3.0
 _POLL_S = 0.01

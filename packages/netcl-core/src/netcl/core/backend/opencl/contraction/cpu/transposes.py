@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["transposes_text", "windows_text"]
-
 
 def transposes_text(lanes: int) -> str:
     """Returns the macros TURN_2, TURN_4 .. up to TURN_<lanes>, at least TURN_4: of so many rows of ``lanes`` elements,

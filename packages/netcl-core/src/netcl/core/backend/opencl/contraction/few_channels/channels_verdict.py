@@ -8,8 +8,6 @@ from typing import Any
 from netcl.core.device.child_probe import driver_key, verdict
 from netcl.core.device.drivers.quirks import pocl_major
 
-__all__ = ["few_channels_work"]
-
 _TIMEOUT_S = 60.0
 # os._exit skips the driver's shutdown, which is not tested.
 _CHILD = """\

@@ -82,6 +82,3 @@ def run(
     )
     if weights:
         reduce_partials(engine, target, out, launch.units)
-
-
-__all__ = ["run"]

@@ -23,8 +23,6 @@ from netcl.core.tuning.unit_table import INSTRUCTIONS, KINDS, Instruction, Kind,
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["Layout", "Pixels", "contract", "engine_of_driver", "kind_defines", "planes_of", "program", "split_program"]
-
 _GROUP_ROWS = 8
 _SPLITTERS, _OF_A_SPLITTER = 128, 8  # work-items of a group that splits operands in parts, and elements of one
 # The templates that define the units with loads of their own, in order.

@@ -16,8 +16,6 @@ from netcl.core.device.child_probe import RIGHT, SLOWER, WRONG
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.unit_table import INSTRUCTIONS, KINDS, UNITS, UnitTile, kind_of
 
-__all__ = ["run_trial"]
-
 _TIMED_SIZE, _TIMED_RUNS = 1024, 6  # of the products that compare a unit with the kernel without it
 
 

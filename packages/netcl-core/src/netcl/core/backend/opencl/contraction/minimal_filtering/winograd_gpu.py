@@ -24,8 +24,6 @@ from netcl.core.tuning.winograd import Problem
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["grad_weight", "output_program", "program", "run"]
-
 _WORKSPACE = 512 * 2**20  # bytes of tiles at a time, and a 32nd of the device's memory; a single image may take more
 _GROUP = 128  # work-items
 # The template of each kernel, and its definitions.

@@ -14,8 +14,6 @@ from netcl.core.layout import contiguous_strides
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["border"]
-
 _DIMS = 6
 _GROUP = 128  # work-items of a group
 _EACH = 4  # elements of a work-item

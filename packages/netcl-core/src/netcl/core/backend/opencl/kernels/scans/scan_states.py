@@ -13,8 +13,6 @@ from functools import lru_cache
 from netcl.core.backend.opencl.templates import filled, source
 from netcl.core.dtypes import is_floating, itemsize
 
-__all__ = ["scan_program", "state_words"]
-
 
 @dataclass(frozen=True)
 class _State:

@@ -16,8 +16,6 @@ from netcl.core.dtypes import itemsize
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["SweepScan", "sweep_rows", "sweep_scan"]
-
 _GROUP = 128  # work-items of a group
 _STRETCHES = (32, 16)  # positions of a work-item: as many as local memory has room for
 

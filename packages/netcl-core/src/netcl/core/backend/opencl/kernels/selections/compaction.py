@@ -20,8 +20,6 @@ from netcl.core.tuning.warp_table import warp_of
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["nonzero", "runs"]
-
 _GROUP = 128  # work-items at most that list a chunk together, unless the device is a CPU
 _EACH = 16  # elements of each at a time
 _CHUNKS_OF_UNIT = 16  # chunks for each compute unit

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["AttentionShape", "shape_of"]
-
 
 class AttentionShape(NamedTuple):
     """q (samples, heads, queries, width), k and v (samples, heads / shared, keys, width or values)."""

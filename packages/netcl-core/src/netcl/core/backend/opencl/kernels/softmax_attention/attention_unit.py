@@ -20,8 +20,6 @@ from netcl.core.tuning.unit_table import KINDS, UNITS
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["attend", "fits", "gradients", "run_trial"]
-
 _INSTRUCTIONS = {
     "mma": ("matrix_unit_nvidia", "matrix_unit_mma", "attention_unit_mma"),
     "mma_twin": ("matrix_unit_plain", "matrix_unit_mma_twin", "attention_unit_mma_twin"),

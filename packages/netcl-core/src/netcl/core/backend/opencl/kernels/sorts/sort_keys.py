@@ -9,8 +9,6 @@ from functools import partial
 
 from netcl.core.dtypes import is_integer, itemsize
 
-__all__ = ["keys_text"]
-
 _WHOLE = """\
 #define TELLS(key) 1
 static inline ulong key_of(const REAL v) {{ return {key}; }}

@@ -14,8 +14,6 @@ from netcl.core.dtypes import itemsize
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["SweepSort", "sweep_blocks", "sweep_sort"]
-
 _GROUP = 256  # work-items of a group, one for each digit
 _EACH, _EACH_WIDE, _EACH_ALONE = 16, 12, 32  # elements of a work-item; with keys of 64 bits; without positions
 _CHUNKS_OF_UNIT = 8  # chunks per compute unit in the counting of digits

@@ -9,8 +9,6 @@ from netcl.core.backend.opencl.kernels.sorts.sweep_sort import sweep_blocks, swe
 from netcl.core.backend.opencl.templates import traits
 from netcl.core.device.child_probe import RIGHT, WRONG
 
-__all__ = ["run_trial"]
-
 _SIZES = (1 << 20, 300_007)
 
 

@@ -11,8 +11,6 @@ from netcl.core.backend.opencl.templates import source
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["cleared"]
-
 _GROUP, _MOST = 128, 1 << 16  # work-items of a group, and of all
 
 

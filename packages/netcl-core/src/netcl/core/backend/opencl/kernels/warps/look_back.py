@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["FAN", "TEMPLATE", "signal_words"]
-
 TEMPLATE = "look_back"  # after the text of the warp's operations, before a kernel's
 FAN = 64  # tiles with a common published state
 

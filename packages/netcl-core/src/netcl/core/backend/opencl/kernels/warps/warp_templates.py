@@ -2,6 +2,4 @@
 
 from __future__ import annotations
 
-__all__ = ["WARP_TEMPLATES"]
-
 WARP_TEMPLATES = {"nvidia": "warp_nvidia", "twin": "warp_twin"}

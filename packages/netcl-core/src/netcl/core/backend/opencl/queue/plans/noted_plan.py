@@ -18,8 +18,6 @@ from netcl.core.backend.recording import open_here
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["run_planned"]
-
 
 def run_planned(
     engine: Any,

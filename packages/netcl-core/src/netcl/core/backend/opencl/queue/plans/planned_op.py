@@ -23,7 +23,7 @@ from netcl.core.device import health
 from netcl.core.dtypes import OBJECTS, c_type, compute_type, itemsize
 from netcl.core.errors import OutOfMemoryError
 from netcl.core.expr.c_types import is_small
-from netcl.core.late_launches import waiting
+from netcl.core.process.late_launches import waiting
 from netcl.core.tensor import size
 from netcl.core.tensor.storage import Storage
 from netcl.core.tensor.tensor import Tensor

@@ -15,8 +15,6 @@ from typing import Any, TextIO
 
 from netcl.core import config
 
-__all__ = ["BuildProgress", "shown"]
-
 _ERASE = "\x1b[K"
 
 

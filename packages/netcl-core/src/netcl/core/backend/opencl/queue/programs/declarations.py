@@ -12,8 +12,6 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-__all__ = ["WITHOUT_HEADER", "declarations", "declared", "unknown"]
-
 WITHOUT_HEADER = "-D_OPENCL_H_"  # the include guard of Clang's opencl-c.h, and so of PoCL's
 
 _WIDTHS = ("", "2", "3", "4", "8", "16")

@@ -7,7 +7,7 @@ One file per program in the folder, named by the key: a hash of source, options,
 the version of netcl-core. It is written to a temporary file and renamed, and opens with a checksum of key and binary: a
 process killed while writing, eight processes at once, a bad disk, or an entry copied over another's cost a rebuild. The
 checksum is not a luxury: given half of one of its own binaries, PoCL 3.0 crashes the process. Folder and files belong
-to the user alone (``netcl.core.cache_files``); others are not read.
+to the user alone (``netcl.core.process.cache_files``); others are not read.
 
 A program that was built here is stored at once, and stored again by ``persist()`` at exit, with what drivers compile at
 the first launch. Of PoCL no binaries are taken unless a folder is asked for: it compiles each kernel at its first
@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from netcl.core import cache_files, config
+from netcl.core import config
 from netcl.core.__about__ import __version__
 from netcl.core.backend.opencl.queue import shutdown
 from netcl.core.backend.opencl.queue.programs import build_progress
@@ -37,6 +37,7 @@ from netcl.core.device.child_probe import driver_key
 from netcl.core.device.drivers.half_vectors import half_vectors
 from netcl.core.device.kernel_objects import raw_program
 from netcl.core.errors import KernelBuildError
+from netcl.core.process import cache_files
 
 try:
     import pyopencl as cl

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple, Protocol
 from netcl.core.backend.opencl.queue.replays.memory_accesses import Accesses
 from netcl.core.expr.kernel_source import KernelSource, Role
 
-__all__ = ["Group", "Prepared", "Recorded", "argument_keys", "grouped"]
-
 _SMALL = 1 << 20  # bytes of the buffers of a launch that costs little more than its start
 _MOST_TEXTS = 8  # different kernels of a group: a driver compiles the merged kernel as long as all of them
 _DISTANCE = 64  # groups across which a launch is moved

@@ -16,8 +16,6 @@ from netcl.core.backend.recording import Recording
 from netcl.core.device.health import LaunchLog
 from netcl.core.errors import KernelBuildError
 
-__all__ = ["KernelRecording"]
-
 
 class KernelRecording(Recording):
     """A Recording that reports the kernels of its replays to the watchdog, and replays by command buffers if the device

@@ -27,22 +27,7 @@ import warnings
 from pathlib import Path
 
 from netcl.core import config
-from netcl.core.user_frame import level_outside
-
-__all__ = [
-    "DamagedEntryError",
-    "distrust",
-    "is_own",
-    "make_private",
-    "read",
-    "remove",
-    "remove_stale",
-    "shared_folder",
-    "temporary_folder",
-    "temporary_of",
-    "warn_once",
-    "write",
-]
+from netcl.core.process.user_frame import level_outside
 
 _MAGIC = b"netcl-cache-2 "
 _HEADER = len(_MAGIC) + 64 + 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["is_main_interpreter", "refuse_subinterpreters"]
-
 
 def is_main_interpreter() -> bool:
     """True in the interpreter that the process began with."""

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-__all__ = ["LEVELS"]
-
 # The levels are as in netcl_conformance.lists.levels; an alternative netcl-core lists its own.
 LEVELS: frozenset[str] = frozenset(
     (

@@ -6,8 +6,6 @@ import sys
 import traceback
 from types import FrameType
 
-__all__ = ["called_from", "call_site", "level_outside"]
-
 
 def _is_own(frame: FrameType) -> bool:
     # By name, since an editable install has one folder per distribution.

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["enqueue", "waiting"]
-
 # By the address of a queue: the function that enqueues what waits there. Empty but while programs are missing.
 waiting: dict[int, Callable[[], None]] = {}
 

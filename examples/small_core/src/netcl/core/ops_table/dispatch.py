@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial, reduce
 
 from netcl.core.errors import ForwardOnlyWarning, ShapeError, UnsupportedError
-from netcl.core.user_frame import level_outside
+from netcl.core.process.user_frame import level_outside
 
 TABLE = {}
 LAYERS = ("profiler", "autocast", "recorder", "tracer")

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["PATTERN", "poison_array"]
-
 # NaN in every floating dtype, whether it reads one word, half of one or two, and the largest int32.
 PATTERN: np.uint32 = np.uint32(0x7FFFFFFF)
 

@@ -1,0 +1,1 @@
+"""The contract's levels, modes of gradients, and frames of the user."""
