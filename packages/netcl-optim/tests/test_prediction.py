@@ -380,6 +380,26 @@ def test_an_array_of_the_program_is_written_in_the_middle_of_a_step() -> None:
     assert same(loop)
 
 
+@pytest.mark.parametrize("passes", [1, 2])
+def test_an_array_of_the_program_is_filled_for_each_step(replays: Callable[[], int], passes: int) -> None:
+    array, data = np.empty((4, 8), np.float32), np.random.default_rng(2).standard_normal((60, 8)).astype(np.float32)
+
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        for _ in range(passes):  # one tensor, whose array has other values for each pass
+            array[...] = net.rng.standard_normal((4, 8))
+            net.out(inputs).square().mean().backward()
+            if number == AT:
+                array[...] = 3.0
+        rows = everything[5 * number : 5 * number + 5]
+        net.out(rows).abs().sum().backward()
+        net.optimizer.step()
+
+    inputs, everything = from_numpy(array), from_numpy(data)
+    assert same(loop)
+    assert replays() > STEPS // 2 or passes == 2
+
+
 def test_an_array_of_the_program_that_only_its_tensor_refers_to_is_predicted(replays: Callable[[], int]) -> None:
     def loop(net: Net, _: int) -> None:
         net.optimizer.zero_grad()

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from sys import getrefcount
 from typing import Any
-
-import numpy as np
 
 from netcl.core.ops_table import modes
 from netcl.core.ops_table.hook_stack import hooks_of_thread
@@ -16,6 +13,7 @@ from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.generator import default_generator
 from netcl.core.tensor.views import ViewStorage, geometry_of, root_of
 from netcl.runtime.prediction.calls import Call, Made, Outside, Slot, Unpredictable, described, run_call
+from netcl.runtime.prediction.program_arrays import is_of_the_program
 
 __all__ = ["PeriodLog", "Result", "block_of", "check_modes", "ends_here"]
 
@@ -57,18 +55,6 @@ def ends_here(tensor: Any) -> bool:
     return True
 
 
-def is_of_the_program(tensor: Any) -> bool:
-    """Returns True if ``tensor`` is on memory of the host that the program can write, as of ``from_numpy(array)``."""
-    upload = root_of(tensor).upload
-    array = None if upload is None else upload.host_ref
-    if array is None:
-        return False
-    # References of the array: ``upload``, the engine's, this name, and the argument.
-    if getrefcount(array) > 4:
-        return True
-    return array.base is not None and (not isinstance(array.base, np.ndarray) or getrefcount(array.base) > 2)
-
-
 class Result:
     """A tensor of a period that is computed for the program: its slot.
 
@@ -91,14 +77,15 @@ class Result:
 class PeriodLog:
     """Runs the calls of one period on ``engine`` and writes them down. It keeps no tensor alive that a call makes.
 
-    ``outside`` are the tensors from outside in the order of their first use, ``blocks`` the modes of each autocast
-    block. ``close()`` gives the tensors that are still there.
+    ``outside`` are the tensors from outside in the order of their first use, ``shared`` those on arrays of the program,
+    ``blocks`` the modes of each autocast block. ``close()`` gives the tensors that are still there.
     """
 
     def __init__(self, engine: Any) -> None:
         self.calls: list[Call] = []
         self.outside: list[Any] = []
         self.blocks: list[Any] = []
+        self.shared: set[int] = set()
         self.engine: Any = engine
         self._block: Any = self
         self._outside: dict[int, int] = {}
@@ -172,9 +159,11 @@ class PeriodLog:
                 raise Unpredictable("a tensor from outside has a graph")
             if tensor.engine is not self.engine:
                 raise Unpredictable("tensors of several devices")
-            if is_of_the_program(tensor):
-                raise Unpredictable("a tensor is on an array of the program, as of from_numpy; write nc.tensor(array)")
             number = self._outside[id(tensor)] = len(self.outside)
+            if is_of_the_program(tensor):
+                if tensor._requires_grad:
+                    raise Unpredictable("a leaf is on an array of the program; write nc.tensor(array)")
+                self.shared.add(number)
             self.outside.append(tensor)
             self._memory.append((tensor._storage, tensor.shape))
         return Outside(number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from sys import getrefcount
 from typing import Any
 
@@ -11,6 +12,7 @@ from netcl.core.errors import CaptureError, OutOfMemoryError
 from netcl.core.ops_table import modes
 from netcl.core.ops_table.dispatch import assign
 from netcl.core.ops_table.hook_stack import PREDICTOR, hooks_of_thread
+from netcl.core.ops_table.table import OpRow
 from netcl.core.process.grad_mode import state as grad_state
 from netcl.core.tensor import Tensor, gradients
 from netcl.core.tensor.data import TensorData
@@ -24,11 +26,11 @@ from netcl.runtime.prediction.call_log import (
     block_of,
     check_modes,
     ends_here,
-    is_of_the_program,
     is_special,
 )
 from netcl.runtime.prediction.calls import Call, Outside, Slot, filled
 from netcl.runtime.prediction.interrupts import Uninterrupted
+from netcl.runtime.prediction.program_arrays import ProgramArrays, is_of_the_program
 from netcl.runtime.prediction.report import Report
 from netcl.runtime.prediction.stretch import Stretch, as_view, run_again
 
@@ -62,6 +64,7 @@ class PredictedPeriod:
         self._offset = 0
         self._report = report
         self._block: Any = self
+        self._arrays: ProgramArrays | None = None
 
     def materialize(self) -> None:
         """Computes a part of the stretch if it ends here, else the calls so far one by one: a value is needed."""
@@ -116,7 +119,10 @@ class PredictedPeriod:
                 if slots[expected] is not value:
                     return MISS
             elif kind == 1:
-                if outside[expected] is not value and not self._is_input(expected, value):
+                if outside[expected] is not value:
+                    if not self._is_input(expected, value):
+                        return MISS
+                elif self._arrays is not None and not self._arrays.unchanged(expected):
                     return MISS
             elif expected is not value and not self._equal(expected, value):
                 return MISS
@@ -129,6 +135,8 @@ class PredictedPeriod:
         refuses = getattr(target, "refuses", None)
         if refuses is not None and refuses(True, *args, **kwargs) is not None:
             return MISS
+        if self._arrays is not None and not isinstance(target, OpRow) and not self._arrays.unchanged():
+            return MISS  # a backward pass reads them again
         for made in call.made:
             slots[made.slot] = self._deferred(made)
             self._made += 1
@@ -168,7 +176,10 @@ class PredictedPeriod:
         if kind is Slot:
             return self.slots[template.number] is value
         if kind is Outside:
-            return self.outside[template.number] is value or self._is_input(template.number, value)
+            number = template.number
+            if self.outside[number] is value:
+                return self._arrays is None or self._arrays.unchanged(number)
+            return self._is_input(number, value)
         if template is value:
             return True
         if type(value) is not kind:
@@ -195,8 +206,12 @@ class PredictedPeriod:
         deferred = value._storage.deferred
         if value._requires_grad is not requires_grad or (deferred is not None and deferred[0] is self):
             return False
-        if (requires_grad and (value._grad_fn is None or not ends_here(value))) or is_of_the_program(value):
+        if requires_grad and (value._grad_fn is None or not ends_here(value)):
             return False
+        if is_of_the_program(value):
+            self._arrays = self._arrays or ProgramArrays()
+            if requires_grad or not self._arrays.take(number, value):
+                return False
         self.outside[number] = value
         return True
 
@@ -274,12 +289,13 @@ class PredictedPeriod:
             slots: list[Any] = [None] * len(self.slots)
             calls = self.stretch.calls[: self.position]
             try:
-                for call in calls:
-                    hooks_of_thread.state = False, self.hooks[call.block]
-                    grad_state.enabled = call.enabled
-                    for number, result in run_again(call, slots, self.outside):
-                        tensor = slots[number] = self.slots[number]
-                        _become(tensor, result)
+                with nullcontext() if self._arrays is None else self._arrays.as_taken(self.stretch.engine):
+                    for call in calls:
+                        hooks_of_thread.state = False, self.hooks[call.block]
+                        grad_state.enabled = call.enabled
+                        for number, result in run_again(call, slots, self.outside):
+                            tensor = slots[number] = self.slots[number]
+                            _become(tensor, result)
             except BaseException as error:
                 self._fail(error)
                 raise
@@ -302,7 +318,7 @@ class PredictedPeriod:
             for at, number in enumerate(self.stretch.inputs):
                 value = self.outside[number]
                 if value is not None and number not in self._bound:
-                    replay.bind(at, value)
+                    replay.bind(at, value if self._arrays is None else self._arrays.copy_of(number, value))
                     self._bound.add(number)
             if not self._begins and (guarded or position == len(self.stretch.calls)):
                 self.stretch.take_gradients(replay)

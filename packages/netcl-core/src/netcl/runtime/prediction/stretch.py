@@ -85,7 +85,9 @@ class Stretch:
         self.geometries: dict[int, Geometry] = {
             made.slot: made.geometry for call in self.calls for made in call.made if made.geometry
         }
-        self.outside: list[Any] = [y if x is y else None for x, y in zip(before.outside, log.outside)]
+        shared = before.shared | log.shared
+        pairs = enumerate(zip(before.outside, log.outside))
+        self.outside: list[Any] = [y if x is y and number not in shared else None for number, (x, y) in pairs]
         self.specs: list[tuple[Any, ...]] = [
             (tensor.engine, tensor.shape, tensor.dtype, tensor._requires_grad) for tensor in log.outside
         ]
