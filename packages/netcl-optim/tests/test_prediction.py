@@ -634,6 +634,17 @@ def test_results_of_another_class_are_returned_while_calls_are_logged() -> None:
     assert same(loop)
 
 
+def test_a_gradient_that_the_program_takes_away_has_no_state() -> None:
+    def loop(net: Net, _: int) -> None:
+        net.optimizer.zero_grad()
+        net.out(net.tensor(4, 8)).square().mean().backward()
+        net.first.grad = None
+        net.optimizer.step()
+        net.seen.append(len(net.optimizer.state_dict()["state"]))
+
+    assert same(loop)
+
+
 class Interrupting:
     """Sends SIGINT to this process at the ``number``-th line that the predictor runs in a block."""
 

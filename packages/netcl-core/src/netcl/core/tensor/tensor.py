@@ -585,6 +585,7 @@ class Tensor(Creation["Tensor"]):
     def grad(self, grad: Tensor | None) -> None:
         if grad is not None and getattr(grad, "shape", self.shape) != self.shape:
             raise ShapeError(f"grad: expected the shape {self.shape} of the tensor, got {grad.shape}")
+        settle("a gradient was set")  # by no call, so that a captured step would not do it
         if type(self._grad) is gradients.Shared:
             self._grad.grad = grad
         else:
