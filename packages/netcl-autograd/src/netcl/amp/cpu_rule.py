@@ -53,6 +53,3 @@ def is_left(op: str, args: Sequence[Any], kwargs: Mapping[str, Any], dtypes: Seq
         return True
     pixels = prod(x.shape) // max(1, x.shape[-rank])
     return bool(pixels * (x.shape[-rank] + weight.shape[axis]) < LEAST)
-
-
-__all__ = ["HALVES", "is_left"]

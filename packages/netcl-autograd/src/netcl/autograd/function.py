@@ -260,6 +260,3 @@ def _transposed(static: _Static, grads: Sequence[Tensor | None]) -> tuple[Tensor
         results, weights = [result for result, _ in kept], [grad for _, grad in kept]
         by_tangent = iter(gradients(results, own, weights, create_graph=differentiable, allow_unused=True))
     return tuple([None if tangent is None else next(by_tangent) for tangent in tangents])
-
-
-__all__ = ["Context", "Function", "apply_op"]

@@ -130,6 +130,3 @@ def gradgradcheck(
             return gradients(*values)
 
     return gradcheck(recorded, (*args, *seeds), eps, rtol=rtol, atol=atol, seed=seed)
-
-
-__all__ = ["gradcheck", "gradgradcheck"]

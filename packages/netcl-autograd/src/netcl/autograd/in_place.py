@@ -201,6 +201,3 @@ def _copied(context: GradContext, node: GradNode, grads: list[Any], wanted: Sequ
     (grad,) = grads
     zeros = grad.engine.zeros(grad.shape, grad.dtype) if wanted[0] else None
     return zeros, grad if wanted[1] else None
-
-
-__all__ = ["assigned", "detached", "restructured", "writing"]

@@ -211,6 +211,3 @@ def recomputed(x: Tensor, node: Saving) -> Recomputed | None:
     made = Recomputed(x, node, recipe, inputs)
     recipe.made = weakref.ref(made)
     return made
-
-
-__all__ = ["Recipe", "Recomputed", "Saving", "keep_values", "pays", "recipe_of", "recomputed", "recomputes"]

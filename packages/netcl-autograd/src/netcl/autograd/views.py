@@ -299,6 +299,3 @@ def _copy_slices(context: GradContext, node: GradNode, grads: list[Any], wanted:
                 out_strides=geometry.strides, shape=geometry.shape, out_offset=geometry.offset,
             )  # fmt: skip
     return before, value
-
-
-__all__ = ["ROWS", "Group", "View", "check", "rebase", "recipe_of", "renew", "track", "track_alias"]

@@ -12,8 +12,6 @@ from typing import Any, Protocol
 
 from netcl.profiling.records import LaunchRecord, Span
 
-__all__ = ["trace_json"]
-
 _PYTHON, _DEVICE = 1, 2
 _TRACKS = {"kernel": 1, "copy": 2}
 

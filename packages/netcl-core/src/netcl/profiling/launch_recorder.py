@@ -25,7 +25,6 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["LaunchRecorder", "thread_state", "start", "stop"]
 
 _PENDING = 1024  # pending events, and bytes of host arrays held by copies, that lead to a wait
 _PENDING_BYTES = 64 << 20

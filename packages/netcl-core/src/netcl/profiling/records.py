@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 from netcl.core.backend.profiler_sink import FlopCount, Size
 from netcl.core.errors import format_bytes
 
-__all__ = ["KernelStats", "LaunchRecord", "OpStats", "Span", "Thread", "kernel_stats", "op_stats", "render"]
-
 
 class Thread(NamedTuple):
     """A Python thread: its own number (the system reuses its numbers), and its name."""

@@ -25,8 +25,6 @@ from netcl.profiling.autotuner import is_right
 from netcl.profiling.problems import PROBLEMS
 from netcl.profiling.trials import safe_kernels
 
-__all__ = ["SHAPES", "measured_rows", "write"]
-
 _ONE, _NONE = (1, 1), (0, 0)
 # Products as (M, N, K), convolutions as (N, C, F, H, W, KH, KW, stride, padding).
 SHAPES: tuple[tuple[str, tuple[Any, ...]], ...] = (

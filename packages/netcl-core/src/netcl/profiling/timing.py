@@ -17,7 +17,6 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["EventTimer", "Timing", "event_times", "format_seconds", "listeners", "region", "timing"]
 
 # Called with each region that ends: (name, began, ended), by ``time.perf_counter``.
 listeners: list[Callable[[str, float, float], None]] = []

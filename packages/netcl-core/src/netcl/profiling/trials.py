@@ -23,8 +23,6 @@ from netcl.core.errors import KernelBuildError
 from netcl.core.tuning import measurements
 from netcl.profiling.problems import PROBLEMS
 
-__all__ = ["safe_kernels"]
-
 _LIMIT_S = 30.0  # of one child
 _BOUND_S = 60.0  # no further child is started after this many seconds
 # os._exit skips the driver's shutdown: PoCL may abort there, which is not tested.

@@ -15,8 +15,6 @@ from typing import Any
 
 from netcl.core.tensor import Tensor
 
-__all__ = ["Exchange"]
-
 Setters = list[Callable[[Any], None]]
 
 

@@ -38,7 +38,6 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["Pending", "Staging", "host_call", "mark", "order_after", "packed_tensors"]
 
 Array = np.ndarray[Any, Any]
 _PART = 4096  # bytes at which the parts of packed tensors begin; drivers require up to 512

@@ -18,20 +18,6 @@ from netcl.distributed.group import ProcessGroup, Value
 from netcl.distributed.reductions import Array, check_op, even_bounds, reduce_in_order
 from netcl.distributed.transports.local import local_groups
 
-__all__ = [
-    "all_gather",
-    "all_reduce",
-    "barrier",
-    "broadcast",
-    "gather",
-    "on_root",
-    "recv",
-    "reduce",
-    "reduce_scatter",
-    "scatter",
-    "send",
-]
-
 R = TypeVar("R")
 
 

@@ -16,8 +16,6 @@ from netcl.distributed.transports.local import local_groups
 from netcl.distributed.transports.rendezvous import address_of, meet, numbers
 from netcl.distributed.transports.shared import join
 
-__all__ = ["destroy_process_group", "init_process_group"]
-
 ENTRY_POINTS = "netcl.process_groups"
 # Variables that the launchers of MPICH and Intel MPI, Open MPI, and Slurm's srun --mpi set.
 _MPI_MARKS = ("PMI_SIZE", "PMIX_RANK", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS")

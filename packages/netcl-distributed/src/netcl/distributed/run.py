@@ -29,8 +29,6 @@ from netcl.distributed.transports.backoff import Deadline
 from netcl.distributed.transports.shared import WINDOW, MappedBuffer, create, sweep
 from netcl.distributed.transports.shared_buffer import ABORT_RANK, ATTACHED, DONE, FAILED
 
-__all__ = ["launch", "main"]
-
 _POLL_S = 0.01
 _GRACE_S = 5.0  # for the others to notice, save their state and end
 

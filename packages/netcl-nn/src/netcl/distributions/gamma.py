@@ -18,8 +18,6 @@ from netcl.distributions import constraints
 from netcl.distributions.constraints import Constraint
 from netcl.distributions.distribution import Distribution, Shape, broadcast, check_all, open_uniform
 
-__all__ = ["Beta", "Chi2", "Dirichlet", "Gamma", "StudentT"]
-
 _ROUNDS = 8  # each accepts at least 95 %: all reject one number of 2.6e10
 _NODES = 64
 _TINY = 1.1754944e-38

@@ -12,8 +12,6 @@ from netcl.distributions import constraints
 from netcl.distributions.constraints import Constraint
 from netcl.distributions.distribution import Distribution, Shape, check_all
 
-__all__ = ["MultivariateNormal"]
-
 
 def transposed(x: Tensor) -> Tensor:
     """Returns the matrices with rows and columns exchanged."""

@@ -9,8 +9,6 @@ from netcl.autograd.compiler.jit import jit_compile
 from netcl.autograd.compiler.training_step import compile_training_step
 from netcl.core.errors import UnsupportedError
 
-__all__ = ["compile"]
-
 T = TypeVar("T", bound=Callable[..., Any])
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")

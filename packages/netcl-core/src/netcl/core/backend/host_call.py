@@ -37,6 +37,3 @@ def host_call(engine: Any, action: Action, reads: Sequence[TensorData], *, out: 
         action(reads, out)
     else:
         recording.append(_HostCall(action, reads, out), (*reads, *out))
-
-
-__all__ = ["host_call"]

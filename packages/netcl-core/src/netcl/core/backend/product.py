@@ -19,6 +19,3 @@ class Product(NamedTuple):
     transpose_b: bool = False
     added: Shape | None = None
     shape: Shape = ()
-
-
-__all__ = ["Product"]

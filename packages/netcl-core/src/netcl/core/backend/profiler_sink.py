@@ -15,8 +15,6 @@ import numpy as np
 from netcl.core.backend.interceptors import Interceptor, Layer
 from netcl.core.expr.cost import FLOPS
 
-__all__ = ["FlopCount", "FlopCounter", "LaunchRecord", "ProfilerSink", "Size", "launch_record", "sizes"]
-
 
 class Size(NamedTuple):
     """The description of an operand, which is not kept alive: its shape (None for a bare buffer) and its bytes."""

@@ -10,26 +10,6 @@ from typing import Any
 from netcl.core import config
 from netcl.core.errors import DeviceError, DeviceLostError, ForkedProcessError
 
-__all__ = [
-    "ContextState",
-    "LaunchLog",
-    "check_lost",
-    "check_process",
-    "fault",
-    "forked_error",
-    "is_fault",
-    "is_lost",
-    "launch_log",
-    "mark_ending",
-    "mark_forked",
-    "mark_lost",
-    "kernel_names",
-    "queues_of",
-    "register_queue",
-    "forget_launches",
-    "state_of",
-]
-
 _LOGGED = 256
 
 # CL_DEVICE_NOT_AVAILABLE; CL_INVALID_COMMAND_QUEUE, which for a live queue means that its context died; -9999, NVIDIA's

@@ -21,8 +21,6 @@ except ImportError:
 else:
     cl = pyopencl
 
-__all__ = ["new_kernel", "raw_program"]
-
 
 class _InMemory(dict[Any, Any]):
     """The part of pytools' WriteOncePersistentDict that pyopencl uses, for this process alone."""

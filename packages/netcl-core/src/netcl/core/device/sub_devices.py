@@ -14,7 +14,6 @@ except ImportError:
 else:
     cl = pyopencl
 
-__all__ = ["new_queue", "order_after", "sub_devices"]
 
 _PRIORITY = 0x1096  # CL_QUEUE_PRIORITY_KHR of cl_khr_priority_hints, which pyopencl does not define
 _HIGH, _LOW = 1 << 0, 1 << 2

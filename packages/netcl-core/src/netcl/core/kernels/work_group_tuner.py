@@ -13,7 +13,6 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["fastest", "local_sizes", "seconds"]
 
 _RUNS = 5
 Size = tuple[int, ...]

@@ -201,6 +201,3 @@ def _along(operand: Any, shape: Shape) -> Any:
     if operand.shape == shape or prod(operand.shape) != prod(shape):
         return operand
     return operand._alias(shape)
-
-
-__all__ = ["Deferral", "DeferredContraction", "as_epilogue", "contraction_of", "image_shape", "product_shape"]

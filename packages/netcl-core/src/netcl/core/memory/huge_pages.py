@@ -18,7 +18,6 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["LARGE", "advise_huge_pages", "has_huge_pages"]
 
 LARGE = 4 << 20  # bytes of a buffer from which the request, 0.2 ms, pays off
 _ADVICE = getattr(mmap, "MADV_HUGEPAGE", None)  # Linux only

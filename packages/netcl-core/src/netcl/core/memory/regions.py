@@ -34,7 +34,6 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-__all__ = ["PAGE", "Regions", "allocates_late", "check_room", "has_regions"]
 
 Array = np.ndarray[Any, Any]
 PAGE = 4096

@@ -14,19 +14,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = [
-    "Nodes",
-    "Switch",
-    "enable_grad",
-    "inference_mode",
-    "is_anomaly_enabled",
-    "is_grad_enabled",
-    "is_inference_mode_enabled",
-    "no_grad",
-    "set_anomaly_enabled",
-    "set_grad_enabled",
-    "state",
-]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

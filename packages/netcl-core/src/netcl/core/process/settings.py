@@ -12,19 +12,6 @@ import numpy as np
 
 from netcl.core import config
 
-__all__ = [
-    "are_deterministic_algorithms_enabled",
-    "get_deterministic_debug_mode",
-    "get_num_interop_threads",
-    "get_num_threads",
-    "is_deterministic_algorithms_warn_only_enabled",
-    "set_deterministic_debug_mode",
-    "set_flush_denormal",
-    "set_num_interop_threads",
-    "set_num_threads",
-    "use_deterministic_algorithms",
-]
-
 # -- threads -----------------------------------------------------------------------------------------------------------
 
 

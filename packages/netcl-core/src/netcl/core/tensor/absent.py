@@ -191,7 +191,6 @@ ABSENT_FUNCTIONS: dict[str, str] = {
     **_written("cond while_loop", "write Python's if and while; a captured step repeats what it recorded"),
     **_written("fork wait", "write threading.Thread"),
 }
-__all__ = ["ABSENT", "ABSENT_FUNCTIONS"]
 
 
 class AbsentMember:

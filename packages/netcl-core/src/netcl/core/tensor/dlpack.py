@@ -86,6 +86,3 @@ def array_of(source: Any) -> Array:
         return np.from_dlpack(source)
     except RuntimeError as error:
         raise BufferError(f"from_dlpack: {error}") from error
-
-
-__all__ = ["CPU", "array_of", "device_of", "export", "shared"]

@@ -21,20 +21,6 @@ import numpy as np
 
 from netcl.core import config
 
-__all__ = [
-    "HOST_NUMBERS",
-    "Generator",
-    "HostNumbers",
-    "default_generator",
-    "drawing_from",
-    "generator_of_thread",
-    "initial_seed",
-    "lock",
-    "process_generator",
-    "seed",
-    "standing_in",
-]
-
 lock = threading.RLock()  # of the counts of all generators
 _FIRST_SEED = 67280421310721  # of a generator that was not seeded: the same in every process, as in PyTorch
 

@@ -251,26 +251,3 @@ def make_leaf(leaf: Any, value: Any) -> None:
     leaf._begin(alias.engine, alias._storage, alias.shape, alias.dtype)
     if value.grad_fn is None:
         leaf._grad = value._grad = value._grad if type(value._grad) is Shared else Shared(value._grad)
-
-
-__all__ = [
-    "LATER",
-    "RECORDED",
-    "Gradients",
-    "Mark",
-    "Shared",
-    "alias",
-    "attach",
-    "become",
-    "find",
-    "grad_fn_of",
-    "is_recorded",
-    "load",
-    "make_leaf",
-    "mark_recorded",
-    "register",
-    "registered",
-    "set_view",
-    "take_history",
-    "view_of",
-]

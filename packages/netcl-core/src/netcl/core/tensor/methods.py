@@ -2084,5 +2084,3 @@ for _name in _FRONT_IN_PLACE.split():
     FUNCTIONS[f"{_name}_"] = _as_function(getattr(Methods, f"{_name}_"))
 for _name in _ROWS_IN_PLACE.split():
     FUNCTIONS[f"{_name}_"] = _as_function(_writing(_name, _of_row(_name, _name)))
-
-__all__ = ["ALIASES", "FUNCTIONS", "IN_PLACE", "SAME", "Methods"]

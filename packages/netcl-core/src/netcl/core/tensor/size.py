@@ -77,6 +77,3 @@ class Count(int):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (int, (int(self),))  # a copy is a plain number
-
-
-__all__ = ["Count", "Size"]

@@ -28,8 +28,6 @@ from netcl.core.tensor.size import Count, Size
 from netcl.core.tensor.sparse_pattern import Array, Pattern
 from netcl.core.tensor.tensor import Tensor, queue_of
 
-__all__ = ["SparseTensor", "sparse_coo_tensor", "sparse_csr_tensor", "spmm"]
-
 # Functions that are 0 at 0, of which only stored elements are computed.
 _AT_ZERO = """
 abs asin asinh atan atanh ceil erf erfinv expm1 floor log1p neg relu round sign sin sinh sqrt square tan tanh trunc

@@ -658,29 +658,3 @@ def check_writable(target: Any) -> None:
     """UnsupportedError if elements of ``target`` share memory with each other, so that a write is ambiguous."""
     if overlaps(target):
         raise _overlapping()
-
-
-__all__ = [
-    "Geometry",
-    "UntypedStorage",
-    "ViewStorage",
-    "check_writable",
-    "copied",
-    "flush",
-    "geometry_of",
-    "link",
-    "mark_several",
-    "overlaps",
-    "owned",
-    "released",
-    "reshaped",
-    "root_of",
-    "root_tensor",
-    "rows_of_one",
-    "separate",
-    "snapshot",
-    "stale",
-    "store",
-    "uncounted",
-    "whole",
-]

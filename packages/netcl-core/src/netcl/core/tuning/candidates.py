@@ -23,11 +23,6 @@ from netcl.core.tuning.problems import Contraction, Geometry, dense_steps, has_s
 from netcl.core.tuning.traits import Traits
 from netcl.core.tuning.unit_table import UNITS
 
-__all__ = [
-    "CONTRACTIONS", "CONVOLUTIONS", "Candidate", "Convolution", "algorithm", "candidates", "choose", "config_of",
-    "convolution_candidates", "launched", "product_kernel", "product_unit", "requested", "runnable", "swaps",
-]  # fmt: skip
-
 CONV_WORKSPACE = 16 * 2**20  # bytes of padded images at a time; a single image may take more
 GPU_CONV_WORKSPACE = 64 * 2**20  # the same for devices that need many work-groups at a time
 _SMALL = 1 << 20  # products below which one work-item per result may win on a CPU

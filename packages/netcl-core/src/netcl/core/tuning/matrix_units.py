@@ -30,19 +30,6 @@ from netcl.core.tuning.unit_table import (
     kind_of,
 )
 
-__all__ = [
-    "attention_pays",
-    "attention_unit_of",
-    "convolves",
-    "fits",
-    "local_memory",
-    "parts_of",
-    "pays",
-    "tile_of",
-    "try_ahead",
-    "unit_of",
-]
-
 CHUNK = 8  # elements of a copy to local memory, which begin at multiples of 16 bytes to be copied asynchronously
 _LEAST_ROWS = 8  # of a result; below, reading the operands takes all the time
 _LEAST_K = 16

@@ -34,8 +34,6 @@ from netcl.core.tuning.selector import (
     keep_on_disk,
 )
 
-__all__ = ["candidates", "fastest_kernel", "forget", "lookup", "row_of", "store", "tupled"]
-
 # Sizes of a shape that a measurement may differ in, at most by the factor 2; the following fields must be the same.
 _SCALED = {"matmul": 3, "conv2d": 5}
 _NEAR = 1.0  # in powers of two

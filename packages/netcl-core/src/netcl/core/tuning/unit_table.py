@@ -19,11 +19,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from netcl.core.device.capabilities import DeviceProfile
 
-__all__ = [
-    "HALVES", "INSTRUCTIONS", "KINDS", "PARTS", "UNITS", "Held", "Instruction", "Kind", "MatrixUnit", "Presence",
-    "UnitTile", "compute_capability", "kind_of", "nvidia",
-]  # fmt: skip
-
 HALVES = ("bfloat16", "float16")
 # The bfloat16 parts of float32 operands, by the names of ``set_float32_matmul_precision``.
 PARTS = {"highest": 3, "high": 2, "medium": 1}

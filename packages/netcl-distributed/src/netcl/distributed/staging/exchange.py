@@ -32,8 +32,6 @@ from netcl.distributed.transports.backoff import Deadline
 from netcl.distributed.transports.shared_buffer import SharedBuffer
 from netcl.runtime.staging import Pending, Staging, host_call, mark, order_after
 
-__all__ = ["Delivery", "StagedExchange"]
-
 T = TypeVar("T")
 
 _GATHERING_RANKS = 3

@@ -18,18 +18,6 @@ import numpy as np
 from netcl.distributed.reductions import Array
 from netcl.distributed.transports.shared_folder import segment_folder, segment_prefix
 
-__all__ = [
-    "SENT",
-    "SLOTS",
-    "SLOT_BYTES",
-    "SUMMED",
-    "TAKEN",
-    "StagingSegment",
-    "create_segment",
-    "open_segment",
-    "segment_bytes",
-]
-
 # Each slot of a rank has room for this many bytes: pieces in flight hide the latency of a piece.
 SLOTS, SLOT_BYTES = 6, 16 << 20
 

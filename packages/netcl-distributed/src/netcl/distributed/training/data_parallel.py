@@ -13,17 +13,6 @@ from netcl.core.device import DeviceHandle, manager
 from netcl.core.errors import ShapeError
 from netcl.distributed.collectives import check_equal, combined
 
-__all__ = [
-    "DeviceManager",
-    "broadcast_params",
-    "split",
-    "prepare_replicas",
-    "replicate_params",
-    "shard_batch",
-    "shard_sizes",
-    "sync_grads",
-]
-
 Batch = TypeVar("Batch", Tensor, np.ndarray[Any, Any])
 
 

@@ -15,8 +15,6 @@ from netcl.distributed.training.data_parallel import shard_batch, shard_sizes, s
 from netcl.distributed.training.masks import SampleMasks
 from netcl.ops.random import skip, tell
 
-__all__ = ["data_parallel_step"]
-
 Forward = Callable[[Any, Tensor, Tensor, Sequence[Tensor]], tuple[Tensor, Any]]
 
 

@@ -16,8 +16,6 @@ from netcl.core.errors import ShapeError
 from netcl.distributed.current import current_group
 from netcl.distributed.group import ProcessGroup
 
-__all__ = ["SyncBatchNorm", "convert_sync_batchnorm"]
-
 M = TypeVar("M")
 
 

@@ -20,8 +20,6 @@ from netcl.distributed.transports.backoff import Deadline
 from netcl.distributed.transports.shared_buffer import ABORT_CODE, DONE, FAILED, HEAD, RANK_WORDS, SharedBuffer
 from netcl.distributed.transports.shared_buffer_group import SharedBufferGroup
 
-__all__ = ["LocalGroup", "local_groups", "run_on_devices"]
-
 R = TypeVar("R")
 _WINDOW = 1 << 20
 _LOOK_S = 0.5  # waiting threads are woken; this is only for checking the deadline

@@ -17,18 +17,6 @@ from netcl.distributed.errors import RankFailedError
 from netcl.distributed.reductions import Array
 from netcl.distributed.transports.backoff import Deadline
 
-__all__ = [
-    "ABORT_CODE",
-    "ABORT_RANK",
-    "ATTACHED",
-    "DONE",
-    "FAILED",
-    "HEAD",
-    "MISMATCHED",
-    "RANK_WORDS",
-    "SharedBuffer",
-]
-
 # Words of the buffer: the abort code and rank, then per rank the number of barriers it has reached, a flag that it has
 # ended, and for point-to-point messages the destination, the number sent and the number received. A rank's words fill
 # two cache lines, so that the counters of two ranks never share one (no false sharing).

@@ -150,6 +150,3 @@ def _contracted(node: Node, inputs: Sequence[Array]) -> tuple[int, int]:
             sizes[name] = max(sizes[name], size)
     every = _product(list(sizes.values()))
     return every, every
-
-
-__all__ = ["charge"]

@@ -13,8 +13,6 @@ from netcl.nn.module import Module
 from netcl.nn.reparameterize import as_matrix, norm_except, unit
 from netcl.nn.utils.parametrize import register_parametrization
 
-__all__ = ["orthogonal", "spectral_norm", "weight_norm"]
-
 M = TypeVar("M", bound=Module)
 
 

@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-__all__ = ["OpenCLBackend"]
 
 _SIGNALS = 1 << 15  # words at least
 

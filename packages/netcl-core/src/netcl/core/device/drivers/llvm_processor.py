@@ -13,8 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["level", "name_processor", "processor_name"]
-
 # Flags of Linux that each level adds to the one before it, the highest first; every 64-bit processor has the last one.
 # https://gitlab.com/x86-psABIs/x86-64-ABI
 _LEVELS: tuple[tuple[str, set[str]], ...] = (

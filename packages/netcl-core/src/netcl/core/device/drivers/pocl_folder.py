@@ -23,7 +23,6 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-__all__ = ["check_room", "give_folder"]
 
 # PoCL 3.0 writes the preprocessed text of a program, 1.1 MB with its header of built-in functions, and 55 KB per
 # kernel (measured).

@@ -27,14 +27,6 @@ except ImportError:
 else:
     cl = pyopencl
 
-__all__ = [
-    "choose_work_group_method",
-    "half_works",
-    "name_processor",
-    "needs_flush",
-    "pocl_major",
-    "sixteen_lanes_work",
-]
 
 # Distinguishes half arithmetic from float arithmetic with rounded storage: 2048 + 1 is 2048 in half, so the result is
 # 0.

@@ -25,8 +25,6 @@ from netcl.core.device.capabilities import type_of
 from netcl.core.device.child_probe import child_environment, driver_key, has_interpreter
 from netcl.core.process.settings import usable_cores
 
-__all__ = ["Build", "BuildProcesses", "most_processes"]
-
 _WORTH_A_CHILD = 4  # programs that wait; a child takes about a second to start
 _PREPARED = 3  # children for the first programs of an empty cache
 _IDLE_S = 20.0  # a first step waits for longer trials than 10 s

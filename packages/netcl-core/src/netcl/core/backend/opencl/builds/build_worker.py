@@ -24,8 +24,6 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["answer"]
-
 
 def answer(key: str) -> None:
     """Builds the programs requested on the standard input, on the device with the driver ``key``, until the input is

@@ -39,8 +39,6 @@ from netcl.core.errors import KernelBuildError
 from netcl.core.process import late_launches
 from netcl.core.tensor.storage import Failed
 
-__all__ = ["DeferredLaunches", "NotedCalls"]
-
 _MOST = 4096  # launches that wait at most
 _MOST_WITHOUT_CHILDREN = 64
 _BUILT_IN_A_ROW = 256  # launches after which no more programs are expected to be missing

@@ -423,6 +423,3 @@ def _summed_over_images(
             contract(engine, _split(c, splits, out.size), grad_output, source_images, target, variant=chosen)
     if not direct:
         reduce_partials(engine, target, out, splits)
-
-
-__all__ = ["conv", "kernels"]

@@ -146,17 +146,3 @@ def _value(node: Expr, names: dict[Expr, str], lanes: int) -> str:
         return c.literal(node) if lanes == 1 else c.broadcast(c.literal(node), node.dtype, lanes)
     assert isinstance(node, Apply)
     return c.applied(node, [names[arg] for arg in node.args], lanes)
-
-
-__all__ = [
-    "COLUMN",
-    "RESULT",
-    "SAME",
-    "FusedEpilogue",
-    "OperandLayout",
-    "trailing_args",
-    "finished_parts",
-    "fuse_epilogue",
-    "members",
-    "operand_parts",
-]

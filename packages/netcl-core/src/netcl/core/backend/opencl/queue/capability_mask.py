@@ -26,7 +26,6 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["MaskedLauncher", "masked_handle"]
 
 _STANDARD = re.compile(r"-cl-std=CL(\d\.\d)")
 # Names that the compiler rejects once the feature is masked, in addition to the extension's macros.

@@ -20,7 +20,6 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["without_event"]
 
 _CPU = 1 << 1  # CL_DEVICE_TYPE_CPU
 

@@ -64,7 +64,6 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["Launcher", "PreparedLaunch", "launcher_for"]
 
 Size = tuple[int, ...]
 _SIZES_MAX = 64  # sizes of a kernel for which its launch without an event is kept, by thread

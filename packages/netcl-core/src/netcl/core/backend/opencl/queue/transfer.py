@@ -45,7 +45,6 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["DeviceTransfer", "Transfer"]
 
 Array = np.ndarray[Any, Any]
 

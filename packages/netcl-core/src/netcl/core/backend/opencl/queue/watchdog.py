@@ -23,8 +23,6 @@ from netcl.core.device import health
 from netcl.core.device.health import kernel_names, launch_log
 from netcl.core.errors import ConfigError
 
-__all__ = ["begin", "end"]
-
 _LOOK_S = 1.0
 _LATE_S = 0.5  # of a look on a loaded machine
 _NAMES_SHOWN = 12

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
     from netcl.core.tuning.problems import Contraction
 
-__all__ = ["contract_depthwise", "contract_gemv"]
 
 # Work-items of a GEMV below so many products: one costs the least to start, few are enough for the cores while a core
 # needs less than it takes to wake another, and many balance the load.

@@ -25,7 +25,6 @@ from netcl.core.tuning.tiles import SKINNY_ROWS, SPAN, SUB_GROUPS_TILE, implicit
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-__all__ = ["SHORT", "Blocking", "blocking", "contract", "epilogue_source", "program", "wide_argument"]
 
 SHORT, LONG = ("OFFSET", "int"), ("OFFSET", "long")  # offsets within a matrix have 32 bits or 64
 _UNFINISHED = ("finished(sum, row, column, to)", "(sum)")  # the definition of templates without an epilogue

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 Pair = tuple[int, int]
 
-__all__ = ["grad_weight", "run"]
 
 _ITEMS, _PIXELS, _CHANNELS, _INNER = 256, 64, 64, 64  # of a work-group of unit_operands.cl
 

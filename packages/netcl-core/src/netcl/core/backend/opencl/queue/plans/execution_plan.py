@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.queue.context import QueueContext
 
-__all__ = ["ExecutionPlan", "Made", "Step", "keep", "steps_of"]
 
 P = TypeVar("P")
 PLANS_MAX = 8192  # of an engine

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from netcl.core.backend.opencl.queue.context import QueueContext
     from netcl.core.backend.opencl.queue.plans.execution_plan import ExecutionPlan
 
-__all__ = ["planned_op"]
 
 _CODES = {"float": "f", "double": "d", "int": "i", "long": "q", "uint": "I", "ulong": "Q"}
 _PACK = {name: struct.Struct(code).pack for name, code in _CODES.items()}

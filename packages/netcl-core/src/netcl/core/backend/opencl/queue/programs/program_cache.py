@@ -44,7 +44,6 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["ProgramCache", "ProgramStats", "default_cache"]
 
 _SUFFIX = ".clbin"
 _KEPT = b"kept by the driver"  # in place of the binary of a program that its driver keeps

@@ -32,7 +32,6 @@ try:
 except ImportError:
     cl = None  # type: ignore[assignment]
 
-__all__ = ["are_used", "buffered", "is_kernel", "memory_is_flat", "run_trial"]
 
 _CAPABILITIES = 0x12A9  # CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR
 _SIMULTANEOUS_USE = 0x4

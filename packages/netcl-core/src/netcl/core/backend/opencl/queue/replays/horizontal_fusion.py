@@ -16,8 +16,6 @@ from netcl.core.backend.opencl.queue.replays.launch_groups import Recorded, argu
 from netcl.core.expr.c_types import LOOPING
 from netcl.core.expr.kernel_source import KernelSource
 
-__all__ = ["joined", "most_arguments"]
-
 _SPARE_BYTES = 128  # of the largest size of a kernel's arguments
 
 
