@@ -47,6 +47,7 @@ class Recording:
         self._kept: dict[int, Any] = {}
         self._marks: dict[Callable[[], object], Callable[[], object]] = {}
         self.merges: bool = False  # True if ``merge`` follows: what it may merge is built there
+        self.waits: bool = True  # False: ``merge`` raises CaptureError if children can build what is missing
         self.marked: int = 0  # times that ``mark`` was called
         self.rng_state: Any = None  # (seed, base) of the random numbers of the step, the engine's while it is open
         self.begins: list[int] = [0]  # of the parts: the numbers of their first launches
