@@ -51,8 +51,8 @@ class CompiledFunction:
     replay is refused, as the state has changed since the capture, all captures are dropped, and the warm-up begins
     again.
 
-    With ``background`` a function goes on op by op while child processes build the programs of its first capture; it is
-    called again for the capture when they are built.
+    With ``background`` a function goes on op by op while child processes build the programs of a capture; it is called
+    again for the capture when they are built.
 
     ``prepare`` makes the arguments of calls and captures from the arguments of replays, which may be host arrays;
     ``watch`` is the argument of ``capture``. ``capturing()`` is entered for each capture. On a core without captures
@@ -77,7 +77,7 @@ class CompiledFunction:
         self.enabled: bool = enabled and not without("capture", "compiled functions run op by op")
         self.replays: int = 0
         self._background = background
-        self._ready: Callable[[], bool] | None = None  # False while programs of the first capture are built
+        self._ready: Callable[[], bool] | None = None  # False while programs of a capture are built
         self._calls: dict[Hashable, int] = {}
         self._captured: dict[tuple[Hashable, Hashable], CapturedStep] = {}
         self._used: dict[tuple[Hashable, Hashable], int] = {}  # the number of the last call of each capture
@@ -124,8 +124,10 @@ class CompiledFunction:
 
     def repeats(self, kind: Hashable) -> bool:
         """Returns True if the next call of this kind is captured or replayed."""
-        if not self.enabled or (self._ready is not None and not self._ready()):
+        if not self.enabled:
             return False
+        if self._ready is not None and not self._ready():
+            return self.has_captured(kind)
         warm = self._calls.get(kind, 0) >= self._warmup << min(max(self._refused - 1, 0), _DOUBLINGS)
         if warm and len(self._captured) < self._max_shapes:
             return True
@@ -172,10 +174,11 @@ class CompiledFunction:
     ) -> CapturedStep | None:
         """Returns a new capture, in the place of the one that was idle for longest if there is no other place."""
         try:
-            captured = self._capture(self._prepare(inputs), options, wait=not self._background)
+            wait = not self._background or self._ready is not None
+            captured = self._capture(self._prepare(inputs), options, wait)
         except CaptureError as error:
             if error.ready is not None:
-                self._ready, self._background = error.ready, False
+                self._ready = error.ready
                 return None
             self.stay_eager(str(error))
             return None

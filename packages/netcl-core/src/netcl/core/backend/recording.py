@@ -53,6 +53,9 @@ class Recording:
         self.begins: list[int] = [0]  # of the parts: the numbers of their first launches
         self.recorded: dict[int, Any] = {}  # by number: what a backend knows of a launch that may become part of one
 
+    def built_early(self, prepared: Any, buffers: Any) -> None:
+        """Notes a launch with a program that was missing as it was recorded; here it is of no interest."""
+
     def mark(self, before: Callable[[], object]) -> None:
         """Has ``before()`` called at the beginning of each replay, once however often it is asked for."""
         self._marks[before] = before

@@ -80,7 +80,7 @@ class KernelRecording(Recording):
         groups = grouped(recorded, most_arguments(self.owner.device))
         del self._launches[first:], self._records[first:]
         self.recorded.clear()
-        together = [[recorded[number] for number in group] for group in groups]
+        together: list[list[Any]] = [[recorded[number] for number in group] for group in groups]
         merged = [joined(self.owner, launches) if len(launches) > 1 else None for launches in together]
         self.owner.deferred.build(_unbuilt(together, merged), self._early, self.waits)
         for group, launches, whole in zip(groups, together, merged):
