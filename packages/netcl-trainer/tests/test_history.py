@@ -78,6 +78,16 @@ def test_a_plot_has_a_curve_for_each_column(history: History, tmp_path: Path) ->
         History().plot()
 
 
+def test_a_plot_leaves_out_a_confusion_matrix(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib, which draws histories, is not installed")
+    history = History(
+        {"epoch": n, "loss": 1.0, "val_loss": 1.0, "f1": 0.5, "val_f1": 0.4, "confusion": [[n]], "val_confusion": [[n]]}
+        for n in (1, 2)
+    )
+    figure = history.plot(tmp_path / "history.png")
+    assert [len(axes.lines) for axes in figure.axes] == [2, 2]
+
+
 def test_a_plot_without_matplotlib_names_the_extra(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = builtins.__import__
 
