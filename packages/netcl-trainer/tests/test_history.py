@@ -138,7 +138,7 @@ def test_a_log_says_that_kernels_are_built(
 
     class Builds(Callback):
         def on_step_end(self, trainer: Any, logs: dict[str, float]) -> None:
-            if trainer.step == 1 and builds:
+            if builds:
                 logging.getLogger("netcl.builds").info("building kernels for %s, kept for next time", "a device")
 
     before = list(logging.getLogger("netcl.builds").handlers)
@@ -146,7 +146,7 @@ def test_a_log_says_that_kernels_are_built(
         with device(handle):
             model = make_network()
             Trainer(model, SGD(model.parameters(), lr=0.1), callbacks=[Builds()]).fit(make_loader())
-        assert (line in capsys.readouterr().out) == (builds and handle.backend != "cpu")
+        assert capsys.readouterr().out.count(line) == int(builds and handle.backend != "cpu")
     assert logging.getLogger("netcl.builds").handlers == before
 
 

@@ -78,13 +78,14 @@ def _bar_kind() -> Any:
 
 
 class _Builds(logging.Handler):
-    """Prints a line when netcl-core's builder of programs says that it is at work."""
+    """Prints a line, once, when netcl-core's builder of programs says that it is at work."""
 
     def __init__(self, bar: ProgressBar, text: str) -> None:
         super().__init__()
         self._bar, self._text = bar, text
 
     def emit(self, record: logging.LogRecord) -> None:
+        _builds.removeHandler(self)
         self._bar.say(self._text)
 
 

@@ -474,6 +474,7 @@ def launcher_for(queue: Any, kind: Callable[[Any], Launcher] | None = None) -> L
         launcher = _launchers.get(queue.int_ptr)
         if launcher is None:
             candidate = (kind or Launcher)(queue)
+            candidate.deferred.prepare()  # children start while the device is tried
             candidate.flushes = candidate.syncs or needs_flush(queue.device)
             launcher = _launchers.setdefault(queue.int_ptr, candidate)  # a signal handler may have made it
             shutdown.register_queue_for_cleanup(queue)
