@@ -80,7 +80,7 @@ def one_split(frame: Any, seed: int, score: str, folder: Path, capsys: Any) -> t
 
     config, model = folder / "train.toml", folder / "run" / "model.netcl"
     names = '"r2", "mae"' if regression else '"accuracy", "f1"'
-    config.write_text(CONFIG.format(epochs=40 if regression else 60, names=names))
+    config.write_text(CONFIG.format(epochs=40 if regression else 200, names=names))
     assert main(["train", str(config)]) == 0
     capsys.readouterr()
     assert main(["evaluate", str(config), "--model", str(model), "--json"]) == 0
@@ -104,7 +104,9 @@ def one_split(frame: Any, seed: int, score: str, folder: Path, capsys: Any) -> t
 def test_netcl_train_reaches_scikit_learns_mlp(
     load: Callable[..., Any], score: str, tmp_path: Path, capsys: Any
 ) -> None:
-    """The mean of three splits is at most 0.01 lower, half a row of the smallest test part."""
+    """The mean of three splits is at most 0.01 lower, half a row of the smallest test part. Classifiers of scikit-learn
+    train until they converge: with 60 epochs the wine data were 0.007 behind in ten splits.
+    """
     frame = load(as_frame=True).frame
     scores = np.array([one_split(frame, seed, score, tmp_path / str(seed), capsys) for seed in range(3)])
     netcls, theirs = scores.mean(axis=0)

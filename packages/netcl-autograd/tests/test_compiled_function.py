@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from netcl.autograd.compiler import compiled_function
+from netcl.autograd.compiler.compiled_function import CompiledFunction
 from netcl.autograd.training_compiler import compile_training_step
 from netcl.core import Tensor
 from netcl.core.device import device
+from netcl.core.errors import CaptureError
+from netcl.runtime.capture import capture
 
 pytestmark = pytest.mark.level("capture")
 
@@ -84,3 +88,43 @@ def test_replays_that_are_refused_again_double_the_warm_up():
     assert step.replays == 0
     # Captures at calls 3, 5, 9, 17, 33, 65: the warm-up was 2, 2, 4, 8, 16, 32.
     assert len(runs) == 100 + 6
+
+
+def test_a_function_in_the_background_runs_op_by_op_until_its_programs_are_built(monkeypatch):
+    asked = []
+
+    def not_yet(fn, *inputs, watch=None, wait=True):
+        asked.append(wait)
+        if not wait:
+            error = CaptureError("programs are missing")
+            error.ready = lambda: len(calls) > 4
+            raise error
+        return capture(fn, *inputs, watch=watch)
+
+    monkeypatch.setattr(compiled_function, "capture", not_yet)
+    calls: list[int] = []
+
+    def double(x):
+        calls.append(x.shape[0])
+        return x * 2.0
+
+    function = CompiledFunction(double, warmup=1, background=True)
+    for _ in range(8):
+        assert function(ones(3)).tolist() == [2.0] * 3
+    # Five calls op by op, then one that is captured.
+    assert asked == [False, True]
+    assert len(calls) == 6
+    assert function.replays == 3
+    assert function.captures == 1
+
+
+def test_a_function_in_the_background_that_cannot_be_captured_stays_op_by_op():
+    def reads(x):
+        return x * x.sum().item()
+
+    function = CompiledFunction(reads, warmup=1, background=True)
+    function(ones(3))
+    with pytest.warns(UserWarning, match="the step is not compiled"):
+        function(ones(3))
+    assert function(ones(3)).tolist() == [3.0] * 3
+    assert not function.captures

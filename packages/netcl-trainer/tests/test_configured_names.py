@@ -9,10 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+from netcl import nn
 from netcl.core.device import device
 from netcl.data import save_image
 from netcl.trainer.cli import main
-from netcl.trainer.cli.build import _AUGMENTATIONS, _CALLBACKS, _DATASETS, _model, _models, _optimizers, _schedules
+from netcl.trainer.cli.build import (
+    _AUGMENTATIONS,
+    _CALLBACKS,
+    _DATASETS,
+    _is_layer,
+    _model,
+    _models,
+    _no_part,
+    _optimizers,
+    _schedules,
+)
 from netcl.trainer.cli.config import Config
 from netcl.trainer.cli.losses import _CLASSES, _LOSSES
 
@@ -227,3 +238,106 @@ def test_every_model_is_made_of_its_defaults(name: str, tmp_path: Path) -> None:
     with device("cpu"):
         model = _model(Config(path).table("model"))
     assert sum(parameter.size for parameter in model.parameters()) > 0
+
+
+LAYERS = {name: getattr(nn, name) for name in nn.__all__ if _is_layer(getattr(nn, name))}
+# Arguments of layers, in TOML, and the shape of a sample if it is not the image's of the layer's dimensions.
+ARGUMENTS = {
+    "AdaptiveAvgPool": "2",
+    "AdaptiveMaxPool": "2",
+    "AvgPool": "2",
+    "BatchNorm": "{channels}",
+    "ChannelShuffle": "2",
+    "CircularPad": "1",
+    "ConstantPad": "1, 0.5",
+    "Conv": "{channels}, 3, 2",
+    "ConvTranspose": "{channels}, 3, 2",
+    "DepthwiseConv": "{channels}, 3",
+    "Embedding": "17, 3",
+    "EmbeddingBag": "17, 3",
+    "Fold": "8, 2, {{stride = 2}}",
+    "FractionalMaxPool": "2, {{output_size = 2}}",
+    "GPT": "17, {{block_size = 64, n_layer = 1, n_head = 2, n_embd = 8}}",
+    "GRUCell": "64, 5",
+    "GroupNorm": "2, {channels}",
+    "InstanceNorm": "{channels}",
+    "LPPool": "2.0, 2",
+    "LayerNorm": "64",
+    "LazyConv": "3, 2",
+    "LazyConvTranspose": "3, 2",
+    "LazyLinear": "5",
+    "Linear": "64, 5",
+    "LocalResponseNorm": "2",
+    "MaxPool": "2",
+    "PixelShuffle": "2",
+    "PixelUnshuffle": "2",
+    "RMSNorm": "64",
+    "RNNCell": "64, 5",
+    "ReflectionPad": "1",
+    "ReplicationPad": "1",
+    "RotaryEmbedding": "8",
+    "SyncBatchNorm": "{channels}",
+    "Threshold": "0.1, 0.0",
+    "TransformerEncoderLayer": "8, 2, {{dim_feedforward = 8}}",
+    "Unflatten": "1, [8, 8]",
+    "Unfold": "2",
+    "Upsample": "{{scale_factor = 2}}",
+    "UpsamplingBilinear": "{{scale_factor = 2}}",
+    "UpsamplingNearest": "{{scale_factor = 2}}",
+    "VisionTransformer": "{{image_size = 32, patch_size = 8, dim = 8, depth = 1, heads = 2}}",
+    "ZeroPad": "1",
+}
+SHAPES = {
+    "FractionalMaxPool3d": [1, 4, 4, 4],
+    "LocalResponseNorm": [4, 4, 4],
+    "PixelUnshuffle": [1, 8, 8],
+    "SmallVGG": [1, 8, 8],
+    "Unfold": [1, 8, 8],
+    "Upsample": [1, 8, 8],
+    "VisionTransformer": [1, 8, 8],
+    "ChannelShuffle": [4, 4, 4],
+    "Fold": [4, 16],
+    "GLU": [64],
+    "GlobalAvgPool2d": [4, 4, 4],
+    "PixelShuffle": [4, 4, 4],
+    "RotaryEmbedding": [2, 4, 8],
+    "Softmax2d": [4, 4, 4],
+    "TransformerEncoderLayer": [8, 8],
+    "Unflatten": [64],
+}
+OF_DIMENSIONS = {"1d": [2, 32], "2d": [4, 4, 4], "3d": [2, 2, 4, 4]}
+# Pictures of 32 x 32 in color.
+PHOTOS = "SmallVGG", "VisionTransformer"
+IDS = "Embedding", "EmbeddingBag", "GPT"
+DIGITS = """
+import numpy as np
+from netcl.data import ArrayDataset, example_digits
+
+def digits(ids=False):
+    x, y = example_digits(n=16)
+    return ArrayDataset((x * 16).astype(np.int64).reshape(16, 64) if ids else x, y)
+"""
+
+
+@pytest.mark.filterwarnings("ignore:the step is not compiled. host data")  # FractionalMaxPool2d and 3d, EmbeddingBag
+@pytest.mark.parametrize("name", [name for name in LAYERS if _no_part(LAYERS[name]) is None])
+def test_every_layer_trains(name: str, tmp_path: Path, capsys: Any) -> None:
+    plain, dimensions = (name[:-2], name[-2:]) if name[-2:] in OF_DIMENSIONS else (name, "")
+    shape = SHAPES.get(name, OF_DIMENSIONS.get(dimensions, [64]))
+    written = ARGUMENTS.get(plain, "").format(channels=shape[0])
+    first = "" if name in IDS else f'["Flatten"], ["Unflatten", 1, {shape}], '
+    first += '["Conv2d", 1, 3, 1], ["Upsample", {scale_factor = 4}], ' if name in PHOTOS else ""
+    (tmp_path / "digits.py").write_text(DIGITS, encoding="utf-8")
+    text = f'[model]\nlayers = [{first}["{name}"{", " if written else ""}{written}], "Flatten", ["LazyLinear", 10]]\n'
+    data = f'[data]\nfile = "digits.py"\nname = "digits"\nids = {str(name in IDS).lower()}\nbatch_size = 8\n'
+    trained(tmp_path, text + data + TRAINER, capsys)
+
+
+@pytest.mark.parametrize("name", [name for name in LAYERS if _no_part(LAYERS[name]) is not None])
+def test_what_is_no_layer_of_a_configuration_is_refused_with_the_reason(name: str, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "train.toml"
+    path.write_text(f'[model]\nlayers = [["{name}"]]\n' + "[data]" + IMAGES.partition("[data]")[2], encoding="utf-8")
+    assert main(["train", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert f"{path}:2:1: layer 0 of [model]: {name} " in error
+    assert "write " in error

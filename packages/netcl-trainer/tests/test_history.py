@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import csv
 import io
+import logging
 import math
 import re
 import sys
@@ -23,7 +24,7 @@ from netcl.core import DeviceHandle, Tensor
 from netcl.core.device import device
 from netcl.core.errors import ShapeError
 from netcl.optim import SGD
-from netcl.trainer import History, ProgressBar, Trainer, accuracy, progress
+from netcl.trainer import Callback, History, ProgressBar, Trainer, accuracy
 from netcl.trainer.metrics import DeviceMeans
 from netcl.trainer.progress import _fitted, _parts, describe_logs
 
@@ -77,6 +78,16 @@ def test_a_plot_has_a_curve_for_each_column(history: History, tmp_path: Path) ->
         History().plot()
 
 
+def test_a_plot_leaves_out_a_confusion_matrix(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib, which draws histories, is not installed")
+    history = History(
+        {"epoch": n, "loss": 1.0, "val_loss": 1.0, "f1": 0.5, "val_f1": 0.4, "confusion": [[n]], "val_confusion": [[n]]}
+        for n in (1, 2)
+    )
+    figure = history.plot(tmp_path / "history.png")
+    assert [len(axes.lines) for axes in figure.axes] == [2, 2]
+
+
 def test_a_plot_without_matplotlib_names_the_extra(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = builtins.__import__
 
@@ -120,15 +131,23 @@ def test_a_line_of_an_epoch_fits_into_its_terminal(width: int, ends: str) -> Non
 
 
 def test_a_log_says_that_kernels_are_built(
-    handle: DeviceHandle, make_network: Make, make_loader: Make, capsys: Any, monkeypatch: pytest.MonkeyPatch
+    handle: DeviceHandle, make_network: Make, make_loader: Make, capsys: Any
 ) -> None:
-    """Nothing was said until the first epoch had ended, after up to a minute."""
-    monkeypatch.setattr(progress, "_PATIENCE_S", 0.0)
-    with device(handle):
-        model = make_network()
-        Trainer(model, SGD(model.parameters(), lr=0.1)).fit(make_loader())
-    said = f"building kernels for {handle}, kept for the next run" in capsys.readouterr().out
-    assert said == (handle.backend != "cpu")
+    """Nothing was said until the first epoch had ended, after up to a minute. The builder itself says it."""
+    line = f"building kernels for {handle}, kept for the next run"
+
+    class Builds(Callback):
+        def on_step_end(self, trainer: Any, logs: dict[str, float]) -> None:
+            if builds:
+                logging.getLogger("netcl.builds").info("building kernels for %s, kept for next time", "a device")
+
+    before = list(logging.getLogger("netcl.builds").handlers)
+    for builds in (True, False):
+        with device(handle):
+            model = make_network()
+            Trainer(model, SGD(model.parameters(), lr=0.1), callbacks=[Builds()]).fit(make_loader())
+        assert capsys.readouterr().out.count(line) == int(builds and handle.backend != "cpu")
+    assert logging.getLogger("netcl.builds").handlers == before
 
 
 @pytest.mark.timing

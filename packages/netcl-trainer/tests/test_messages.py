@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 from netcl import nn
+from netcl.core import Tensor
+from netcl.core.errors import ShapeError
+from netcl.data import ArrayDataset, DataLoader
 from netcl.optim import SGD
 from netcl.trainer import Callback, Trainer
 
@@ -186,3 +189,23 @@ def test_a_trainer_shows_its_settings() -> None:
     trainer.fit([(X, Y)], log_every=0)
     assert "<th>model</th><td>Linear, 8 parameters</td>" in trainer._repr_html_()
     assert "<svg" in trainer._repr_html_()
+
+
+def test_the_default_loss_says_how_to_train_on_classes_of_the_last_axis(numpy_device: object) -> None:
+    """A language model's logits (N, T, V) against targets (N, T): as in PyTorch an error, with the call to write."""
+    model = nn.Sequential(nn.Embedding(7, 7))
+    ids = np.random.default_rng(0).integers(0, 7, (6, 5))
+    trainer = Trainer(model, SGD(model.parameters(), lr=0.1))
+    expected = (
+        r"logits \(3, 5, 7\) and target \(3, 5\); .* with the classes on the last axis write "
+        r"cross_entropy\(logits.reshape\(-1, 7\), target.reshape\(-1\)\)"
+    )
+    with pytest.raises(ShapeError, match=expected):
+        trainer.fit(DataLoader(ArrayDataset(ids, ids), batch_size=3), log_every=0)
+
+    def loss(logits: Tensor, target: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(logits.reshape(-1, 7), target.reshape(-1))
+
+    trainer = Trainer(model, SGD(model.parameters(), lr=0.1), loss_fn=loss)
+    history = trainer.fit(DataLoader(ArrayDataset(ids, ids), batch_size=3), epochs=3, log_every=0)
+    assert history[-1]["loss"] < history[0]["loss"]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -242,3 +246,44 @@ def test_a_loss_without_gradient_is_named(numpy_device: object, make_loader: Mak
     loader: DataLoader = make_loader()
     with pytest.raises(RuntimeError, match="no gradient.*forward only"):
         trainer.fit(loader, log_every=0, loss_fn=lambda output, target: ops.mean(output.detach()))
+
+
+_RUN = """
+import time
+import netcl as nc
+from netcl import nn
+from netcl.data import ArrayDataset, DataLoader, example_digits
+from netcl.optim import AdamW
+from netcl.trainer import Trainer
+nc.manual_seed(0)
+x, y = example_digits(n=256)
+model = nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.LayerNorm(32), nn.GELU(), nn.Dropout(0.2), nn.Linear(32, 10))
+trainer = Trainer(model, AdamW(model.parameters(), lr=1e-2), grad_clip=1.0)
+loader = DataLoader(ArrayDataset(x, y), batch_size=32, shuffle=True)
+history = trainer.fit(loader, epochs=12, log_every=0)
+print([row["loss"].hex() for row in history], flush=True)
+end = time.monotonic() + 120  # until the child is done
+while not trainer._step.replays and time.monotonic() < end:
+    trainer.fit(loader, epochs=4, log_every=0)
+print(trainer._step.replays)
+"""
+
+
+@pytest.mark.deep
+def test_a_run_with_empty_caches_has_the_bits_of_one_without_children(handle: DeviceHandle, tmp_path: Path) -> None:
+    """While a child builds the programs of the captured step, steps run op by op."""
+    if handle.backend == "cpu":
+        pytest.skip("needs an OpenCL device: NumPy builds no kernels")
+    printed = []
+    for children in ("0", "1"):
+        folder = tmp_path / children
+        folder.mkdir()
+        environment = {**os.environ, "NETCL_BUILD_PROCESSES": children, "NETCL_DEVICE": handle.selector}
+        environment |= {"NETCL_CACHE_DIR": str(folder), "POCL_CACHE_DIR": str(folder)}
+        done = subprocess.run(
+            [sys.executable, "-c", _RUN], env=environment, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        printed.append(done.stdout.splitlines())
+    assert printed[0][0] == printed[1][0]
+    assert int(printed[1][1]) > 0

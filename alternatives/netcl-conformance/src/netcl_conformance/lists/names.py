@@ -404,7 +404,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     },
     "netcl.runtime.capture": {
         "CapturedStep": "",
-        "capture": "(fn, *samples, watch=None)",
+        "capture": "(fn, *samples, watch=None, wait=True)",
         "is_capturing": "(tensors)",
     },
     "netcl.runtime.capture.CapturedStep": {"replay": "(*inputs)"},
@@ -412,7 +412,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "boundary": "(owner, engine)",
         "event": "(function)",
         "hint": "()",
-        "postponing": "()",
+        "postponing": "(ends=True)",
         "settle": "(cause, reads=False)",
     },
     "netcl.runtime.staging": {

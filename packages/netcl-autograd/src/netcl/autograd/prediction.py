@@ -29,7 +29,7 @@ else:
         """Returns False: no call is predicted."""
         return False
 
-    def postponing() -> AbstractContextManager[None]:
+    def postponing(ends: bool = True) -> AbstractContextManager[None]:
         """Returns an empty block: there are no periods."""
         return nullcontext()
 

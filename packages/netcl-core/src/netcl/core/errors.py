@@ -336,7 +336,12 @@ class ForkedProcessError(NetclError):
 
 
 class CaptureError(NetclError):
-    """A step cannot be captured, or its key changed since the capture."""
+    """A step cannot be captured, or its key changed since the capture.
+
+    ``ready`` is None, or a function: the step can be captured once it returns True.
+    """
+
+    ready: Callable[[], bool] | None = None
 
 
 class CollectiveMismatchError(NetclError):

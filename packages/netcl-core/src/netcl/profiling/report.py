@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from netcl.core.errors import format_bytes
 from netcl.profiling.peaks import Peaks, measure_peaks
 from netcl.profiling.records import KernelStats
-from netcl.profiling.roofline_picture import draw_roofline, need_matplotlib
+from netcl.profiling.roofline_picture import draw_roofline, need_matplotlib, short_label
 from netcl.profiling.timing import format_seconds
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ _PAGES, _PICTURES = (".html", ".htm"), (".png", ".svg", ".pdf")
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 920, 460, 64, 48, 16, 24
 _UNKNOWN = "unknown"
+_LETTER = 7  # width of a character
 _LABELS = 6  # kernels with their name next to the point; the others show it as a tooltip
 
 _STYLE = """
@@ -32,13 +33,17 @@ _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 1280px;
   margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-figure { margin: 1rem 0; overflow-x: auto; } svg { width: 100%; min-width: 640px; height: auto; display: block; }
+figure, .wrap { margin: 1rem 0; overflow-x: auto; background: linear-gradient(to left, var(--paper) 50%, transparent)
+  100% 0 / 3rem 100% no-repeat local, linear-gradient(to left, var(--line), transparent) 100% 0 / 1.5rem 100%
+  no-repeat scroll; } svg { width: 100%; min-width: 640px; height: auto; display: block; }
 .grid { stroke: var(--line); stroke-width: 1; } .roof { stroke: var(--roof); stroke-width: 2.5; fill: none; }
 .point { fill: var(--point); fill-opacity: .55; stroke: var(--point); } text { fill: var(--ink); font-size: 13px; }
-.tick { fill: var(--faint); } .wrap { overflow-x: auto; }
+.tick { fill: var(--faint); }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th { font-weight: 600; } th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; } .unknown { color: var(--faint); }
+td:nth-child(2) { white-space: normal; min-width: 14rem; }
+th:first-child, td:first-child { position: sticky; left: 0; background: var(--paper); }
 """
 
 
@@ -173,7 +178,10 @@ def _axes(x: _Scale, y: _Scale, right: float, bottom: float) -> Iterator[str]:
 def _points(rows: Sequence[KernelStats], x: _Scale, y: _Scale) -> Iterator[str]:
     total = sum(row.seconds for row in rows) or 1.0
     used: list[float] = []
-    for number, row in enumerate(row for row in rows if row.seconds):
+    shown = [row for row in rows if row.seconds]
+    middle = _WIDTH * 0.7  # names of points to the right are to the left of all of them
+    edge = min([across for row in shown if (across := x(_intensity(row))) >= middle], default=_WIDTH)
+    for number, row in enumerate(shown):
         across, up = x(_intensity(row)), y(row.flops_per_second or 1.0)
         rate = (row.flops_per_second or 0.0) / 1e9
         name = _name(row)
@@ -186,8 +194,10 @@ def _points(rows: Sequence[KernelStats], x: _Scale, y: _Scale) -> Iterator[str]:
             while any(abs(height - other) < 14 for other in used):
                 height += 14
             used.append(height)
-            side, anchor = (across + radius + 4, "start") if across < _WIDTH * 0.7 else (across - radius - 4, "end")
-            yield f'<text x="{side:.1f}" y="{height:.1f}" text-anchor="{anchor}">{escape(name)}</text>'
+            label = short_label(row)
+            right = across < middle and across + radius + 4 + _LETTER * len(label) < _WIDTH
+            side, anchor = (across + radius + 4, "start") if right else (min(across - radius, edge - 14) - 4, "end")
+            yield f'<text x="{side:.1f}" y="{height:.1f}" text-anchor="{anchor}">{escape(label)}</text>'
 
 
 def _name(row: KernelStats) -> str:

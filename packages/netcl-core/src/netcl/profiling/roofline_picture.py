@@ -17,6 +17,14 @@ _LABELS = 8  # kernels with their name next to the point, the longest ones
 _POINT, _LINE, _ROOF = "#1f5fbf", "#667080", "#b3261e"
 _DPI = 110
 _SPACING = 15  # points between the lines of two names
+_LETTER = 5.0  # points of a name for each character
+_LONGEST = 34  # characters of a name
+
+
+def short_label(row: KernelStats) -> str:
+    """Returns the op of a kernel, else its name, with at most 34 characters."""
+    text = row.op or row.name
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3].rstrip(' ,')} .."
 
 
 def need_matplotlib() -> None:
@@ -56,7 +64,7 @@ def draw_roofline(
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     figure.draw_without_rendering()  # places the axes, which the names are laid out in
-    _name_points(axes, shown[:_LABELS], whole)
+    _name_points(axes, shown, whole)
     if path is not None:
         figure.savefig(path, dpi=_DPI)
     return figure
@@ -85,26 +93,33 @@ def _draw_limits(axes: Any, places: Sequence[tuple[float, float]], peaks: Peaks)
 
 
 def _name_points(axes: Any, rows: Sequence[KernelStats], whole: float) -> None:
-    """Writes the names next to their points, one below the other if they would touch; a line leads to a moved one."""
+    """Writes the names of the first rows next to their points, one below the other if they would touch; a line leads to
+    a moved one.
+    """
     pixel = 72 / _DPI  # in points, the unit of offsets
     across, middle = axes.transAxes.transform((0.72, 0))[0], axes.transAxes.transform((0, 0))[1]
+    pixels = [axes.transData.transform(_place(row))[0] for row in rows]
+    edge = min([x for x in pixels if x > across], default=0.0)  # of the points that have their names to the left
     taken: list[tuple[float, float, float]] = []  # left, right and height of the names, in points
-    for row in sorted(rows, key=lambda row: -_place(row)[1]):
-        text = f"{row.op or row.name}, {row.seconds / whole:.0%}"
+    for row in sorted(rows[:_LABELS], key=lambda row: -_place(row)[1]):
+        text = f"{short_label(row)}, {row.seconds / whole:.0%}"
         x, y = axes.transData.transform(_place(row))
         to_left = x > across
         away = 4 + math.sqrt(24 + 500 * row.seconds / whole) / 2
-        start = x * pixel + (-away - 5.0 * len(text) if to_left else away)
+        if to_left:
+            away = max(away, (x - edge) * pixel + 10)
+        start = x * pixel + (-away - _LETTER * len(text) if to_left else away)
         height = y * pixel
         while any(
-            start < right and left < start + 5.0 * len(text) and abs(height - other) < _SPACING
+            start < right and left < start + _LETTER * len(text) and abs(height - other) < _SPACING
             for left, right, other in taken
         ):
             height -= 3
         if height < middle * pixel + 6:
             continue  # no room above the axis
-        taken.append((start, start + 5.0 * len(text), height))
-        moved = abs(height - y * pixel) > _SPACING / 2
+        taken.append((start, start + _LETTER * len(text), height))
+        moved = abs(height - y * pixel) > _SPACING / 2 or away > 25
+        line = {"arrowstyle": "-", "color": _LINE, "lw": 0.5, "relpos": (float(to_left), 0.5)}
         axes.annotate(
             text,
             _place(row),
@@ -113,5 +128,5 @@ def _name_points(axes: Any, rows: Sequence[KernelStats], whole: float) -> None:
             fontsize=9,
             ha="right" if to_left else "left",
             va="center",
-            arrowprops={"arrowstyle": "-", "color": _LINE, "lw": 0.5} if moved else None,
+            arrowprops=line if moved else None,
         )

@@ -166,7 +166,11 @@ class CapturedStep:
     """A recorded call of ``fn``: ``replay(*inputs)`` has the results and side effects of ``fn(*inputs)``."""
 
     def __init__(
-        self, fn: Callable[..., Any], samples: tuple[Any, ...], watch: Callable[[], Hashable] | None = None
+        self,
+        fn: Callable[..., Any],
+        samples: tuple[Any, ...],
+        watch: Callable[[], Hashable] | None = None,
+        wait: bool = True,
     ) -> None:
         settle("a capture")
         nested = any(has_inner_tensors(sample) for sample in samples)
@@ -175,6 +179,7 @@ class CapturedStep:
         self._signature = _signature(flat)
         self._dependencies = Dependencies(fn)
         self._watch = watch
+        self._wait = wait
         self._key = self._state()
         tensors = list(tensors_in(samples))
         if not tensors:
@@ -280,6 +285,7 @@ class CapturedStep:
         if self._engine.name != "cl" or not calls.complete:
             return
         second = self._engine.new_recording()
+        second.waits = self._wait
         try:
             with self._recorded_into(second):
                 known = rerecord(self._engine, fused_parts(self._engine, calls, held), calls.outside, held)
@@ -498,7 +504,9 @@ def is_capturing(tensors: Iterable[Tensor]) -> bool:
     return any(open_here(tensor.engine) is not None for tensor in tensors)
 
 
-def capture(fn: Callable[..., Any], *samples: Any, watch: Callable[[], Hashable] | None = None) -> CapturedStep:
+def capture(
+    fn: Callable[..., Any], *samples: Any, watch: Callable[[], Hashable] | None = None, wait: bool = True
+) -> CapturedStep:
     """Records ``fn(*samples)`` without running it; ``.replay(*inputs)`` then equals ``fn(*inputs)``, including side
     effects on tensors, also on ``inputs``. The results are tensors of their own, copies of arguments and states.
 
@@ -508,5 +516,8 @@ def capture(fn: Callable[..., Any], *samples: Any, watch: Callable[[], Hashable]
     are missing or the reverse, grad and autocast mode, and the hashable of ``watch()``; or if arguments share memory
     that the step writes. Also raises CaptureError if ``fn`` reads a value on the host or writes host data to the
     device. After an exception in ``fn`` everything is as before.
+
+    With ``wait=False`` a capture raises CaptureError if programs of the step are missing and child processes can build
+    them. The attribute ``ready`` of the error is a function that returns True when they are built: capture again then.
     """
-    return CapturedStep(fn, samples, watch)
+    return CapturedStep(fn, samples, watch, wait)

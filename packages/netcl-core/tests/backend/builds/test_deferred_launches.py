@@ -9,19 +9,21 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
 import pytest
 
 from netcl.core import DeviceHandle, Tensor, config, manager
-from netcl.core.backend.opencl.builds import build_processes
+from netcl.core.backend.opencl.builds import build_processes, deferred_launches
 from netcl.core.backend.opencl.builds.build_processes import BuildProcesses
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
-from netcl.core.errors import KernelBuildError
+from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.kernels.primitives import KernelSpec
 from netcl.core.process import late_launches
+from netcl.runtime.capture import capture
 
 
 @pytest.fixture
@@ -413,6 +415,61 @@ def test_first_steps_have_the_same_bits_with_and_without_children(handle: Device
         assert done.returncode == 0, done.stderr
         printed.append(done.stdout)
     assert printed[0] == printed[1] == printed[2]
+
+
+def _eight_steps(x: Tensor) -> tuple[Tensor, ...]:
+    """Returns results that no fusion makes one kernel of: sums over one axis and the other."""
+    return tuple((x * float(n + 2)).exp().sum(dim=n % 2).sin() for n in range(8))
+
+
+def test_programs_of_a_capture_are_built_with_a_child(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    launches = []
+    add = BuildProcesses.add
+    monkeypatch.setattr(BuildProcesses, "add", lambda self, build: (launches.append(build), add(self, build)))
+    x = Tensor.from_host(np.random.default_rng(0).random((4, 4), np.float32))
+    expected = [part.numpy() for part in _eight_steps(x)]
+    launches.clear()
+    step = capture(_eight_steps, x)
+    assert launches  # merged kernels, which no call has needed before
+    assert all(build.done for build in launches)
+    for part, value in zip(step.replay(x), expected):
+        np.testing.assert_array_equal(part.numpy(), value)
+
+
+def test_a_capture_that_does_not_wait_is_ready_when_its_programs_are_built(
+    engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deferred_launches, "WORTH_A_CHILD", 1)
+    x = Tensor.from_host(np.random.default_rng(0).random((4, 4), np.float32))
+    expected = [part.numpy() for part in _eight_steps(x)]
+    engine.launcher.deferred._builds.prepare()
+    with pytest.raises(CaptureError, match="not built yet") as error:
+        capture(_eight_steps, x, wait=False)
+    assert error.value.ready is not None
+    np.testing.assert_array_equal(_eight_steps(x)[3].numpy(), expected[3])  # meanwhile
+    end = monotonic() + 60
+    while not error.value.ready():
+        assert monotonic() < end
+        sleep(0.01)
+    monkeypatch.setattr(BuildProcesses, "add", lambda self, build: pytest.fail("a program is missing"))
+    step = capture(_eight_steps, x, wait=False)
+    for part, value in zip(step.replay(x), expected):
+        np.testing.assert_array_equal(part.numpy(), value)
+
+
+def test_a_capture_is_ready_if_no_child_is_left(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deferred_launches, "WORTH_A_CHILD", 1)
+    monkeypatch.setattr(build_processes, "_SCRIPT", "import sys; sys.exit(1)")
+    x = Tensor.from_host(np.random.default_rng(0).random((4, 4), np.float32))
+    expected = [part.numpy() for part in _eight_steps(x)]
+    with pytest.raises(CaptureError) as error:
+        capture(_eight_steps, x, wait=False)
+    end = monotonic() + 60
+    while not error.value.ready():  # type: ignore[misc]
+        assert monotonic() < end
+        sleep(0.01)
+    for part, value in zip(capture(_eight_steps, x).replay(x), expected):
+        np.testing.assert_array_equal(part.numpy(), value)
 
 
 def test_a_child_that_is_started_as_the_process_ends_is_ended_too(engine: Any) -> None:

@@ -32,6 +32,7 @@ class CompiledStep:
             check=ShadowStep(step),
             prepare=self._tensors,
             enabled=enabled and not (isinstance(step.model, DataParallel) and not step.model.capturable),
+            background=not isinstance(step.model, DataParallel),  # its ranks capture together
         )
         self._replays = 0  # of the devices, in earlier fits
 

@@ -43,8 +43,11 @@ class History(EpochTable):
         if not self:
             raise ValueError("the history is empty: there is nothing to plot")
         figure = figure_class(figsize=(10, 4), layout="constrained")
-        metrics = [n for n in self.names if f"val_{n}" in self.names and n != "loss"] or [
-            n for n in self.names if larger_is_better(n) and n != "samples_per_second" and not n.startswith("val_")
+        numbers = [
+            n for n in self.names if not any(isinstance(row.get(n), list) for row in self)
+        ]  # no confusion matrix
+        metrics = [n for n in numbers if f"val_{n}" in numbers and n != "loss"] or [
+            n for n in numbers if larger_is_better(n) and n != "samples_per_second" and not n.startswith("val_")
         ]
         panels = [["loss"], metrics] if metrics else [["loss"]]
         for axes, names in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
-import threading
 import time
 import warnings
 from importlib import import_module
@@ -21,7 +21,7 @@ __all__ = ["ProgressBar", "describe_logs"]
 
 _BAR = "{desc} |{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]{postfix}"
 _LOG_WIDTH = 100
-_PATIENCE_S = 1.0  # until a run says why its first step takes long
+_builds = logging.getLogger("netcl.builds")
 _UNLISTED = ("epoch", "step", "seconds", "samples_per_second")
 
 
@@ -77,6 +77,18 @@ def _bar_kind() -> Any:
         return import_module("tqdm.auto").tqdm
 
 
+class _Builds(logging.Handler):
+    """Prints a line, once, when netcl-core's builder of programs says that it is at work."""
+
+    def __init__(self, bar: ProgressBar, text: str) -> None:
+        super().__init__()
+        self._bar, self._text = bar, text
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _builds.removeHandler(self)
+        self._bar.say(self._text)
+
+
 class ProgressBar(Callback):
     """Prints a line for every ``log_every``-th epoch, the first and the last: loss, metrics, seconds and samples per
     second.
@@ -92,16 +104,14 @@ class ProgressBar(Callback):
         self.file: TextIO | None = file
         self._bar: Any = None
         self._start = 0.0
-        self._timer: threading.Timer | None = None
+        self._builds: _Builds | None = None
 
     def on_fit_start(self, trainer: RunView) -> None:
         # A terminal shows the line of netcl-core, which counts the kernels.
         handle = device_of(trainer.model)
         if not sys.stderr.isatty() and handle is not None and handle.backend != "cpu":
-            text = f"building kernels for {handle}, kept for the next run .."
-            self._timer = threading.Timer(_PATIENCE_S, self.say, (text,))
-            self._timer.daemon = True
-            self._timer.start()
+            self._builds = _Builds(self, f"building kernels for {handle}, kept for the next run ..")
+            _builds.addHandler(self._builds)
 
     def on_epoch_start(self, trainer: RunView) -> None:
         kind = None if self.file is not None else _bar_kind()
@@ -121,7 +131,6 @@ class ProgressBar(Callback):
         )
 
     def on_step_end(self, trainer: RunView, logs: dict[str, float]) -> None:
-        self._built()
         if self._bar is None:
             return
         if logs:
@@ -152,10 +161,10 @@ class ProgressBar(Callback):
         return shutil.get_terminal_size((100, 24)).columns if stream.isatty() else _LOG_WIDTH
 
     def _built(self) -> None:
-        """Ends the wait for the first step."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        """Says no more that kernels are built."""
+        if self._builds is not None:
+            _builds.removeHandler(self._builds)
+            self._builds = None
 
     def _close(self) -> None:
         if self._bar is not None:

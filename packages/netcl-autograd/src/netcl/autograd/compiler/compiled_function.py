@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from netcl.autograd.grad_node import GradNode
 from netcl.autograd.levels import LEVELS, without
+from netcl.autograd.prediction import postponing
 from netcl.core import Tensor
 from netcl.core.errors import CaptureError
 from netcl.core.process.user_frame import level_outside
@@ -48,6 +49,9 @@ class CompiledFunction:
     replay is refused, as the state has changed since the capture, all captures are dropped, and the warm-up begins
     again.
 
+    With ``background`` a function goes on op by op while child processes build the programs of a capture; it is called
+    again for the capture when they are built.
+
     ``prepare`` makes the arguments of calls and captures from the arguments of replays, which may be host arrays;
     ``watch`` is the argument of ``capture``. ``capturing()`` is entered for each capture. On a core without captures
     the function runs op by op.
@@ -64,11 +68,14 @@ class CompiledFunction:
         prepare: Callable[[tuple[Any, ...]], tuple[Any, ...]] = tuple,
         capturing: Callable[[], AbstractContextManager[Any]] = nullcontext,
         enabled: bool = True,
+        background: bool = False,
     ) -> None:
         self._fn, self._warmup, self._max_shapes = fn, warmup, max_shapes
         self._watch, self._check, self._prepare, self._capturing = watch, check, prepare, capturing
         self.enabled: bool = enabled and not without("capture", "compiled functions run op by op")
         self.replays: int = 0
+        self._background = background
+        self._ready: Callable[[], bool] | None = None  # False while programs of a capture are built
         self._calls: dict[Hashable, int] = {}
         self._captured: dict[tuple[Hashable, Hashable], CapturedStep] = {}
         self._used: dict[tuple[Hashable, Hashable], int] = {}  # the number of the last call of each capture
@@ -117,6 +124,8 @@ class CompiledFunction:
         """Returns True if the next call of this kind is captured or replayed."""
         if not self.enabled:
             return False
+        if self._ready is not None and not self._ready():
+            return self.has_captured(kind)
         warm = self._calls.get(kind, 0) >= self._warmup << min(max(self._refused - 1, 0), _DOUBLINGS)
         if warm and len(self._captured) < self._max_shapes:
             return True
@@ -143,8 +152,12 @@ class CompiledFunction:
         """
         if not self.enabled:
             return None
+        return self._capture(inputs, options, wait=True)
+
+    def _capture(self, inputs: tuple[Any, ...], options: dict[str, Any], wait: bool) -> CapturedStep:
+        fn = functools.partial(self._fn, **options) if options else self._fn
         with self._capturing():
-            return capture(functools.partial(self._fn, **options) if options else self._fn, *inputs, watch=self._watch)
+            return capture(fn, *inputs, watch=self._watch, wait=wait)
 
     def stay_eager(self, reason: str) -> None:
         """Runs the function op by op from now on, and warns with ``reason``."""
@@ -159,11 +172,15 @@ class CompiledFunction:
     ) -> CapturedStep | None:
         """Returns a new capture, in the place of the one that was idle for longest if there is no other place."""
         try:
-            captured = self.capture(*self._prepare(inputs), **options)
+            wait = not self._background or self._ready is not None
+            captured = self._capture(self._prepare(inputs), options, wait)
         except CaptureError as error:
+            if error.ready is not None:
+                self._ready = error.ready
+                return None
             self.stay_eager(str(error))
             return None
-        assert captured is not None
+        self._ready = None
         if len(self._captured) >= self._max_shapes:
             idle = min(self._used, key=self._used.__getitem__)
             del self._captured[idle], self._used[idle]
@@ -171,7 +188,9 @@ class CompiledFunction:
         return captured
 
     def _eager(self, kind: Hashable, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        result = self._fn(*self._prepare(inputs), **options)
+        # Steps that will be captured are not predicted too.
+        with nullcontext() if self._ready is None else postponing(ends=False):
+            result = self._fn(*self._prepare(inputs), **options)
         if not self.enabled:
             return result
         if kind not in self._calls and len(self._calls) >= _KINDS:

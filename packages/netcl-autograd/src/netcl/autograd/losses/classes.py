@@ -227,6 +227,13 @@ def _called_reference(x: Any, target: Any, weight: Any = None, logits: bool = Tr
     return result[0] if isinstance(result, tuple) else result
 
 
+def _of_last_axis(op: str, x: Tensor, target: Tensor) -> str:
+    """Returns the call for classes on the last axis, such as a language model's logits; "" for other shapes."""
+    if x.ndim < 3 or target.shape != x.shape[:-1] or op not in ("cross_entropy", "nll_loss"):
+        return ""
+    return f"; with the classes on the last axis write {op}(logits.reshape(-1, {x.shape[-1]}), target.reshape(-1))"
+
+
 def _arranged(op: str, x: Tensor, target: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
     """Returns x (N, C, ...), labels (N, 1, ...), weight (1, C, ...); ShapeError names shapes that do not match."""
     if (x.ndim == 1 and target.ndim == 0) or (op == "multi_margin_loss" and x.ndim == 0):
@@ -235,7 +242,8 @@ def _arranged(op: str, x: Tensor, target: Tensor, weight: Tensor | None) -> tupl
         expected = (x.shape[0], *x.shape[2:]) if x.ndim > 1 else ()
         raise ShapeError(
             f"{op}: logits {x.shape} and target {target.shape}; expected logits (N, C, ...) and class ids {expected}"
-            + (f", or floating probabilities {x.shape}" if op == "cross_entropy" else ""),
+            + (f", or floating probabilities {x.shape}" if op == "cross_entropy" else "")
+            + _of_last_axis(op, x, target),
             op=op,
             parameter="target",
         )

@@ -47,10 +47,14 @@ class Recording:
         self._kept: dict[int, Any] = {}
         self._marks: dict[Callable[[], object], Callable[[], object]] = {}
         self.merges: bool = False  # True if ``merge`` follows: what it may merge is built there
+        self.waits: bool = True  # False: ``merge`` raises CaptureError if children can build what is missing
         self.marked: int = 0  # times that ``mark`` was called
         self.rng_state: Any = None  # (seed, base) of the random numbers of the step, the engine's while it is open
         self.begins: list[int] = [0]  # of the parts: the numbers of their first launches
         self.recorded: dict[int, Any] = {}  # by number: what a backend knows of a launch that may become part of one
+
+    def built_early(self, prepared: Any, buffers: Any) -> None:
+        """Notes a launch with a program that was missing as it was recorded; here it is of no interest."""
 
     def mark(self, before: Callable[[], object]) -> None:
         """Has ``before()`` called at the beginning of each replay, once however often it is asked for."""

@@ -266,13 +266,14 @@ class ThreadPredictor:
         return place
 
     @contextmanager
-    def postponing(self) -> Iterator[None]:
-        """Has a period that ends within the block end after it."""
+    def postponing(self, ends: bool = True) -> Iterator[None]:
+        """Has a period that ends within the block end after it; with ``ends=False`` it does not end."""
         outer, self.postponed = self.postponed, True
         try:
             yield
         finally:
             self.postponed = outer
+            self._due = self._due if ends else None
         if self._due is not None and not (outer or self._logging):
             due, self._due = self._due, None
             self.boundary(*due)
@@ -356,9 +357,12 @@ def boundary(owner: Any, engine: Any) -> None:
         _thread.predictor.boundary(owner, engine)
 
 
-def postponing() -> AbstractContextManager[None]:
-    """Returns a block that is a part of the period that ends in it: more is to be done after the optimizer's step."""
-    return _thread.predictor.postponing()
+def postponing(ends: bool = True) -> AbstractContextManager[None]:
+    """Returns a block that is a part of the period that ends in it: more is to be done after the optimizer's step.
+
+    With ``ends=False`` no period ends in it, so nothing of it is predicted.
+    """
+    return _thread.predictor.postponing(ends)
 
 
 def hint() -> bool:

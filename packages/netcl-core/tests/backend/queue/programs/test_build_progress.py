@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import pty
 import subprocess
@@ -55,6 +56,29 @@ def test_nothing_is_written_elsewhere(stream: io.StringIO | None) -> None:
     with progress.building("a device"):
         pass
     assert stream is None or stream.getvalue() == ""
+
+
+def test_a_handler_hears_once_of_builds_without_a_terminal() -> None:
+    heard: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            heard.append(record.getMessage())
+
+    listener, now = Listener(), [0.0]
+    logging.getLogger("netcl.builds").addHandler(listener)
+    progress = BuildProgress(lambda: io.StringIO(), lambda: now[0], rest=60)
+    try:
+        for expected in (0, 0, 1, 1):
+            with progress.building("a device"):
+                now[0] += 0.4
+            assert len(heard) == expected
+        progress.end()
+        with progress.building("a device"):
+            now[0] += 1.5
+    finally:
+        logging.getLogger("netcl.builds").removeHandler(listener)
+    assert heard == ["building kernels for a device, kept for next time"] * 2
 
 
 SCRIPT = """

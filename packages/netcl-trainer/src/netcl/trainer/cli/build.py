@@ -216,6 +216,9 @@ def _layer(table: Table, number: int, entry: Any) -> nn.Module:
             f"layer {number} of [model]: unknown layer {name!r}{nearest(str(name), sorted(kinds))}", "layers"
         )
     layer = kinds[name]
+    reason = _no_part(layer)
+    if reason is not None:
+        raise table.error(f"layer {number} of [model]: {name} {reason}", "layers")
     parameters = inspect.signature(layer).parameters
     for key in keywords:
         if key not in parameters:
@@ -227,6 +230,24 @@ def _layer(table: Table, number: int, entry: Any) -> nn.Module:
         return module
     except (TypeError, ValueError, ArithmeticError, AttributeError, LookupError, MemoryError) as error:
         raise table.error(f"layer {number} of [model], {name}: {error or type(error).__name__}", "layers") from error
+
+
+def _no_part(layer: type[nn.Module]) -> str | None:
+    """Returns why a layer cannot be one of ``layers``, which hand one tensor on; None if it can."""
+    own = 'write a Module of your own, with file = "FILE.py" and its name in [model]'
+    inputs = list(inspect.signature(layer.forward).parameters.values())[1:]
+    needed = [p.name for p in inputs if p.default is p.empty]
+    if layer.__name__.endswith("Loss"):
+        return "is a loss, of outputs and targets: write loss in [trainer]"
+    if any(p.kind is p.VAR_KEYWORD for p in inputs):
+        return f"has no forward of its own: {own}"
+    if len(needed) != 1 or inputs[0].kind is inputs[0].VAR_POSITIONAL:
+        return f"takes several tensors ({', '.join(needed)}), the layers of a configuration one: {own}"
+    if issubclass(layer, (nn.RNNBase, nn.LSTMCell)):
+        return f"returns its output and its state, the layers of a configuration hand one tensor on: {own}"
+    if issubclass(layer, nn.TransformerEncoder):
+        return "takes a layer as argument: write TransformerEncoderLayer several times"
+    return None
 
 
 def _is_layer(value: Any) -> bool:

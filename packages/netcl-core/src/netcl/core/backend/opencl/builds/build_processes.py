@@ -12,7 +12,7 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any
@@ -25,7 +25,7 @@ from netcl.core.device.capabilities import type_of
 from netcl.core.device.child_probe import child_environment, driver_key, has_interpreter
 from netcl.core.process.settings import usable_cores
 
-_WORTH_A_CHILD = 4  # programs that wait; a child takes about a second to start
+WORTH_A_CHILD = 4  # programs that wait; a child takes about a second to start
 _PREPARED = 3  # children for the first programs of an empty cache
 _IDLE_S = 20.0  # a first step waits for longer trials than 10 s
 _PATIENCE_S = 60.0
@@ -87,7 +87,7 @@ class BuildProcesses:
         """Queues a program for building; starts children if that is expected to save time."""
         with self._changed:
             self._open.append(build)
-            if len(self._open) >= _WORTH_A_CHILD:
+            if len(self._open) >= WORTH_A_CHILD:
                 self._start(len(self._open) // 2)
             self._changed.notify()
 
@@ -118,6 +118,10 @@ class BuildProcesses:
         with self._changed:
             while not build.done and monotonic() < end:
                 self._changed.wait(0.1)  # a wait without end serves no SIGINT on Windows
+
+    def are_built(self, builds: Iterable[Build]) -> bool:
+        """True if no child will build any of ``builds``: all are done, or no child is left."""
+        return not self.busy or all(build.done for build in builds)
 
     def close(self) -> None:
         """Ends the children, and returns when they have ended."""

@@ -23,19 +23,20 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property, partial
 from threading import get_ident
 from typing import Any, ClassVar, NamedTuple, Protocol
 from weakref import ref
 
 from netcl.core.backend.interceptors import Interceptor, Layer, intercepted, recovered, refresh, tensors_in
-from netcl.core.backend.opencl.builds.build_processes import Build, most_processes, processes_for
+from netcl.core.backend.opencl.builds.build_processes import WORTH_A_CHILD, Build, most_processes, processes_for
 from netcl.core.backend.opencl.builds.build_request import Argument, Launch
 from netcl.core.backend.opencl.queue import shutdown
 from netcl.core.backend.opencl.queue.fallback import WITH_A_PLAINER_KERNEL
 from netcl.core.backend.recording import unrecorded
-from netcl.core.errors import KernelBuildError
+from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.process import late_launches
 from netcl.core.tensor.storage import Failed
 
@@ -160,7 +161,7 @@ class DeferredLaunches:
         self._launcher = launcher
         self._builds = processes_for(launcher.device)
         self._entries: deque[_Entry] = deque()
-        self._known: dict[tuple[str, str], Build] = {}  # of the entries, by text and options
+        self._known: dict[tuple[str, str, str], Build] = {}  # of the entries, see ``append``
         self._calls = threading.local()
         self._running: int | None = None  # the thread that enqueues an entry
         self._replacing: int | None = None  # the thread that computes calls again, ahead of waiting launches
@@ -179,6 +180,10 @@ class DeferredLaunches:
     def is_enqueuing_here(self) -> bool:
         """True in a signal handler or a finalizer that interrupts this thread while it enqueues what has waited."""
         return self._running == get_ident()
+
+    @cached_property
+    def _compiles_at_launch(self) -> bool:
+        return bool(self._launcher.programs.compiles_at_launch(self._launcher.device))
 
     def prepare(self) -> bool:
         """Starts children if no program has been built on this machine, so that they are there for the first ones;
@@ -224,9 +229,11 @@ class DeferredLaunches:
         """
         with _lock:
             self._arm(True)  # another thread may have enqueued all that waited before
-            build = self._known.get((source, options))
+            # A driver that compiles at the launch compiles each kernel of a program separately.
+            key = source, options, sizes[0] if self._compiles_at_launch else ""
+            build = self._known.get(key)
             if build is None:
-                build = self._known[source, options] = Build(source, options, None)
+                build = self._known[key] = Build(source, options, None)
                 if self._launcher.has_program(source, options):
                     build.done = True
                 else:
@@ -259,6 +266,40 @@ class DeferredLaunches:
             if self._running is self._replacing is None:
                 self._enqueue(self._build)
         self._disarm()
+
+    def build(
+        self,
+        launches: Iterable[tuple[Any, Sequence[Any]]],
+        early: Iterable[tuple[Any, Sequence[Any]]] = (),
+        wait: bool = True,
+    ) -> None:
+        """Builds the missing programs of prepared launches, given with their buffers, together with the children. The
+        kernels of ``early``, with programs of this process, are compiled too if the driver does so at a launch.
+
+        With ``wait=False`` and several missing programs, leaves them to the children and raises a CaptureError.
+        """
+        if not self._builds_elsewhere():
+            return
+        missing = {}
+        for prepared, buffers in early if self._compiles_at_launch else ():
+            missing[prepared.source, prepared.options] = prepared, buffers
+        for prepared, buffers in launches:
+            if not self._launcher.has_program(prepared.source, prepared.options):
+                missing[prepared.source, prepared.options] = prepared, buffers
+        builds = []
+        for key, (prepared, buffers) in missing.items():
+            passed = iter(buffers)
+            arguments = [next(passed) if argument is None else argument for argument in prepared.args]
+            sizes = prepared.name, prepared.global_size, prepared.local_size
+            builds.append(Build(*key, self._first_launch(sizes, arguments)))
+        for build in builds:
+            self._builds.add(build)
+        if not wait and len(builds) >= WORTH_A_CHILD:
+            error = CaptureError("programs of the step are not built yet; capture it when error.ready() is True")
+            error.ready = partial(self._builds.are_built, builds)
+            raise error
+        for build in builds:
+            self._build(build)
 
     @contextmanager
     def noting(self, call: NotedCall) -> Iterator[NotedCall]:
@@ -335,7 +376,7 @@ class DeferredLaunches:
         """Waits until this process has compiled its programs, so that it takes no more than it can compile while
         children build others.
         """
-        if self._builds.busy and self._launcher.programs.compiles_at_launch(self._launcher.device):
+        if self._builds.busy and self._compiles_at_launch:
             shutdown.interruptible_finish(self._launcher.queue, None)
 
     def _recover(self, entry: _Entry, error: BaseException) -> None:
@@ -368,7 +409,7 @@ class DeferredLaunches:
         """Returns the launch at which the driver compiles the kernel; None if the driver compiles it in the program's
         build.
         """
-        if not self._launcher.programs.compiles_at_launch(self._launcher.device):
+        if not self._compiles_at_launch:
             return None
         name, global_size, local_size = sizes
         if local_size is not None and max(global_size) <= _SMALL_GRID:

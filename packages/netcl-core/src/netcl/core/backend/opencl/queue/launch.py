@@ -449,6 +449,8 @@ class PreparedLaunch:
         if recording.merges and recorded.kernel is not None and not self._launcher.flushes:
             enqueue = partial(self, *device_buffers)  # if it becomes part of another launch, nothing has to be built
         else:
+            if recording.merges and not self._launcher.has_program(self.source, self.options):
+                recording.built_early(self, device_buffers)
             kernel, queue = self.new_kernel(), self._launcher.queue
             self._launcher._set(kernel, zip(self.positions, buffers))
             enqueue = partial(cl.enqueue_nd_range_kernel, queue, kernel, self.global_size, self.local_size)
@@ -472,6 +474,7 @@ def launcher_for(queue: Any, kind: Callable[[Any], Launcher] | None = None) -> L
         launcher = _launchers.get(queue.int_ptr)
         if launcher is None:
             candidate = (kind or Launcher)(queue)
+            candidate.deferred.prepare()  # children start while the device is tried
             candidate.flushes = candidate.syncs or needs_flush(queue.device)
             launcher = _launchers.setdefault(queue.int_ptr, candidate)  # a signal handler may have made it
             shutdown.register_queue_for_cleanup(queue)

@@ -1,11 +1,13 @@
-"""Shows one line on a terminal while kernels are built for the first time, off in pipes and by NETCL_PROGRESS=0.
+"""Shows one line on a terminal while kernels are built for the first time, off by NETCL_PROGRESS=0.
 
 The line begins and ends with a carriage return: it takes the place of a progress bar, a later text of the program
-overwrites it, and the rest is erased when no program has been built for a moment.
+overwrites it, and the rest is erased when no program has been built for a moment. Without a terminal the logger
+``netcl.builds`` gets one record in its place, if it has a handler: the Trainer's line in logs and notebooks.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +18,9 @@ from typing import Any, TextIO
 from netcl.core import config
 
 _ERASE = "\x1b[K"
+_logger = logging.getLogger("netcl.builds")
+_logger.setLevel(logging.INFO)
+_logger.propagate = False
 
 
 class BuildProgress:
@@ -36,6 +41,7 @@ class BuildProgress:
         self._lock = threading.RLock()
         self._count = 0
         self._seconds = 0.0  # of the builds so far
+        self._told = False  # True if the logger has a record of them
         self._timer: Any = None
 
     @contextmanager
@@ -54,10 +60,16 @@ class BuildProgress:
                 self._erase_later()
 
     def _show(self, device_name: str) -> None:
-        if self._seconds >= self._patience:
+        if self._seconds < self._patience:
+            return
+        if is_terminal(self._stream()):
             self._write(
                 f"\rnetcl: building kernels for {device_name[:40]}, kept for next time: {self._count}{_ERASE}\r"
             )
+
+        elif not self._told:
+            self._told = True
+            _logger.info("building kernels for %s, kept for next time", device_name)
 
     def _erase_later(self) -> None:
         if self._timer is not None:
@@ -71,16 +83,24 @@ class BuildProgress:
         with self._lock:
             if self._seconds >= self._patience:
                 self._write(_ERASE)
-            self._count, self._seconds = 0, 0.0
+            self._count, self._seconds, self._told = 0, 0.0, False
 
     def _write(self, text: str) -> None:
         stream = self._stream()
         try:
-            if stream is not None and stream.isatty():
+            if stream is not None and is_terminal(stream):
                 stream.write(text)
                 stream.flush()
         except (OSError, ValueError, RuntimeError):  # a lost terminal, a closed or busy stream
             return
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Returns True if the stream is an open terminal."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False
 
 
 _progress = BuildProgress()
@@ -88,8 +108,8 @@ _progress = BuildProgress()
 
 @contextmanager
 def shown(device_name: str) -> Iterator[None]:
-    """Shows the build of one program within the block, if NETCL_PROGRESS is on and stderr is a terminal."""
-    if not (config.get("PROGRESS") and sys.stderr is not None and sys.stderr.isatty()):
+    """Shows the build of one program within the block, if NETCL_PROGRESS is on, on a terminal or by the logger."""
+    if not (config.get("PROGRESS") and (is_terminal(sys.stderr) or _logger.handlers)):
         yield
         return
     with _progress.building(device_name):

@@ -189,11 +189,12 @@ class ProgramCache:
                 self._count(disk_hits=1)
                 return program
             self._count(corrupt=1)
-        with build_progress.shown(str(device.name).strip()):
+        known = path is not None and kept and cache_files.is_own(path)  # the driver has compiled it before
+        with contextlib.nullcontext() if known else build_progress.shown(str(device.name).strip()):
             program = _from_source(context, device, source, options)
         self._count(builds=1)
         if path is not None and kept:
-            if not cache_files.is_own(path):
+            if not known:
                 self._store(path, key, _KEPT)
         elif path is not None:
             self._store(path, key, _binary(program))

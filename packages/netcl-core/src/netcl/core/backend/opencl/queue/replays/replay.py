@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,11 @@ class KernelRecording(Recording):
         self._runs: dict[int, list[Callable[[], object]]] = {}  # by part
         self._uses: dict[int, list[tuple[Any, int]]] = {}  # by address of a buffer: launches that have it as argument
         self._exchanged = False
+        self._early: list[tuple[Any, Sequence[Any]]] = []  # launches with programs that were built as it was recorded
+
+    def built_early(self, prepared: Any, buffers: Sequence[Any]) -> None:
+        """Notes a launch with a program that was missing: a child can have the driver compile its kernel."""
+        self._early.append((prepared, buffers))
 
     def append(
         self, launch: Callable[[], object], keep: Iterable[Any] = (), record: LaunchRecord | None = None
@@ -73,9 +78,11 @@ class KernelRecording(Recording):
         groups = grouped(recorded, most_arguments(self.owner.device))
         del self._launches[first:], self._records[first:]
         self.recorded.clear()
-        for group in groups:
-            launches: list[Any] = [recorded[number] for number in group]
-            if len(group) > 1 and self._record_joined(launches):
+        together: list[list[Any]] = [[recorded[number] for number in group] for group in groups]
+        merged = [joined(self.owner, launches) if len(launches) > 1 else None for launches in together]
+        self.owner.deferred.build(_unbuilt(together, merged), self._early, self.waits)
+        for group, launches, whole in zip(groups, together, merged):
+            if whole is not None and _recorded(*whole):
                 continue
             for number, launch in zip(group, launches):
                 if launch is not None and launch.kernel is not None:  # not built yet
@@ -84,14 +91,6 @@ class KernelRecording(Recording):
                     self._launches.append(kept[number][0])
                     self._records.append(None)
                 self._records[-1] = kept[number][1]
-
-    def _record_joined(self, launches: Sequence[Any]) -> bool:
-        whole, buffers = joined(self.owner, launches)
-        try:
-            whole(*buffers)
-        except KernelBuildError:  # the separate kernels may still build
-            return False
-        return True
 
     def _run(self, part: int) -> None:
         runs = self._runs.get(part)
@@ -102,3 +101,21 @@ class KernelRecording(Recording):
             runs = self._runs[part] = [(without_event(*run.args) if is_kernel(run) else None) or run for run in chosen]
         for run in runs:
             run()
+
+
+def _unbuilt(together: Iterable[Sequence[Any]], merged: Iterable[Any]) -> Iterator[tuple[Any, Sequence[Any]]]:
+    """Yields the prepared launches to record, with their buffers: of each group the merged one, or its only one."""
+    for launches, whole in zip(together, merged):
+        if whole is not None:
+            yield whole
+        elif launches[0] is not None and launches[0].kernel is not None:
+            yield launches[0].prepared, launches[0].buffers
+
+
+def _recorded(whole: Any, buffers: Sequence[Any]) -> bool:
+    """Records a merged launch; returns False if it does not build, as the separate kernels may."""
+    try:
+        whole(*buffers)
+    except KernelBuildError:
+        return False
+    return True
