@@ -1,0 +1,299 @@
+"""The device "ocl" as PyTorch sees it: its name, its hooks, and the module ``torch.ocl``.
+
+Nothing here loads netcl before it is asked for: ``loaded()`` gives the modules that compute.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch.utils import backend_registration
+
+import torch_netcl
+
+_lock = threading.RLock()
+_forked = False
+_seed: int | None = None
+_library: Any = None
+
+
+class _Hooks(torch._C._acc.PrivateUse1Hooks):
+    def is_available(self) -> bool:
+        return True
+
+    def has_primary_context(self, dev_id: int) -> bool:
+        return True
+
+    def is_built(self) -> bool:
+        return True
+
+
+class _Guard(torch._C._acc.DeviceGuard):
+    def type_(self) -> Any:
+        return torch._C._autograd.DeviceType.PrivateUse1
+
+
+def setup() -> None:
+    """Registers the device with PyTorch; raises ImportError for a torch outside of the range."""
+    global _library
+    torch_netcl.check_version(torch.__version__)
+    if _library is not None:
+        return
+    backend_registration._setup_privateuseone_for_python_backend("ocl", _module(), _Hooks(), _Guard())
+    torch.Tensor.ocl.__doc__ = 'Returns the tensor on device "ocl".'  # type: ignore[attr-defined]
+    _library = torch.library.Library("_", "IMPL")
+    _library.fallback(_first_call, "PrivateUse1")
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_after_fork)
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = "torch_netcl.kernels" in sys.modules
+
+
+def _first_call(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Loads all kernels at the first call on the device; afterwards, computes what has none."""
+    if "torch_netcl.kernels" in sys.modules and not loading:
+        return sys.modules["torch_netcl.fallback"].call(op, *args, **kwargs)
+    loaded()
+    return op(*args, **kwargs)
+
+
+loading = False
+
+
+def loaded() -> ModuleType:
+    """Returns the module with the kernels, loaded at the first call."""
+    global _seed, loading
+    with _lock:
+        if "torch_netcl.kernels" not in sys.modules or loading:
+            loading = True
+            from torch_netcl import kernels
+
+            kernels.register()
+            loading = False
+            if _seed is not None:
+                kernels.random.manual_seed(_seed)
+                _seed = None
+        return sys.modules["torch_netcl.kernels"]
+
+
+def is_loaded() -> bool:
+    """True if the device was used in this process."""
+    return "torch_netcl.kernels" in sys.modules
+
+
+# -- the module torch.ocl --------------------------------------------------------------------------------------------
+
+
+def is_available() -> bool:
+    """Returns True: netcl computes on NumPy where there is no OpenCL device."""
+    return True
+
+
+def is_initialized() -> bool:
+    """Returns True if the device was used in this process."""
+    return is_loaded()
+
+
+def init() -> None:
+    """Loads netcl and the kernels, which else the first call does."""
+    loaded()
+
+
+def device_count() -> int:
+    """Returns 1: PyTorch counts one device of a backend in Python. NETCL_DEVICE chooses it for the process."""
+    return 1
+
+
+def current_device() -> int:
+    """Returns 0, the number of the one device."""
+    return 0
+
+
+def _check_index(device: Any) -> None:
+    index = device if isinstance(device, int) else torch.device(device or "ocl").index
+    if index not in (None, -1, 0):
+        raise RuntimeError(
+            f"ocl:{index}: PyTorch counts one device of this backend; set NETCL_DEVICE in each process instead"
+        )
+
+
+def set_device(device: Any) -> None:
+    """Does nothing for device 0; raises RuntimeError for another number."""
+    _check_index(device)
+
+
+class device:  # noqa: N801 - PyTorch's name
+    """``with torch.ocl.device(0):``, for programs that choose a device; there is one."""
+
+    def __init__(self, device: Any) -> None:
+        _check_index(device)
+
+    def __enter__(self) -> device:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+
+def _engine() -> Any:
+    loaded()
+    from torch_netcl import memory
+
+    return memory.ENGINE
+
+
+def device_name(device: Any = None) -> str:
+    """Returns the name of netcl's device."""
+    _check_index(device)
+    return str(_engine().device_label)
+
+
+get_device_name = device_name
+
+
+def get_device_capability(device: Any = None) -> dict[str, Any]:
+    """Returns the dtypes that the device computes in, by PyTorch's key."""
+    _check_index(device)
+    _engine()
+    from torch_netcl import memory
+
+    return {"supported_dtypes": set(memory.DTYPES)}
+
+
+def synchronize(device: Any = None) -> None:
+    """Waits until all work of the device is done."""
+    _check_index(device)
+    if is_loaded():
+        _engine().finish()
+
+
+def _pools() -> dict[str, Any]:
+    if not is_loaded() or _engine().name != "cl":
+        return {}
+    from netcl.core.memory.pools import memory_stats
+
+    return dict(memory_stats(_engine().queue))
+
+
+def memory_stats(device: Any = None) -> dict[str, Any]:
+    """Returns the figures of netcl's memory pool; empty on NumPy, which has none."""
+    _check_index(device)
+    return _pools()
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Returns the bytes of the tensors on the device; 0 on NumPy, which keeps no account."""
+    return int(memory_stats(device).get("used", 0))
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """Returns the largest number of bytes that tensors have had at a time; 0 on NumPy."""
+    return int(memory_stats(device).get("peak", 0))
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Returns the bytes of the tensors and of the buffers that are kept for others; 0 on NumPy."""
+    stats = memory_stats(device)
+    return int(stats.get("used", 0)) + int(stats.get("cached", 0))
+
+
+def empty_cache() -> None:
+    """Gives the kept buffers back to the driver."""
+    if is_loaded() and _engine().name == "cl":
+        from netcl.core.memory.pools import empty_cache as emptied
+
+        emptied()
+
+
+def _is_in_bad_fork() -> bool:
+    return _forked
+
+
+def manual_seed_all(seed: int) -> None:
+    """Seeds the numbers of the device; at once if it was used, else at its first use."""
+    global _seed
+    if is_loaded():
+        loaded().random.manual_seed(int(seed))
+    else:
+        _seed = int(seed)
+
+
+def manual_seed(seed: int) -> None:
+    """Seeds the numbers of the device."""
+    manual_seed_all(seed)
+
+
+def seed() -> int:
+    """Seeds the numbers of the device by a number of the system, and returns it."""
+    number = int.from_bytes(os.urandom(8), "little")
+    manual_seed_all(number)
+    return number
+
+
+seed_all = seed
+
+
+def initial_seed() -> int:
+    """Returns the seed of the numbers of the device."""
+    _engine()
+    from netcl import ops
+
+    return int(ops.get_rng_state()["seed"])
+
+
+def get_rng_state(device: Any = None) -> torch.Tensor:
+    """Returns the state of the numbers of the device as a tensor of bytes on the CPU."""
+    _check_index(device)
+    return loaded().random.get_state()  # type: ignore[no-any-return]
+
+
+def set_rng_state(new_state: torch.Tensor, device: Any = None) -> None:
+    """Restores a state that ``get_rng_state`` returned."""
+    _check_index(device)
+    loaded().random.set_state(new_state)
+
+
+def get_rng_state_all() -> list[torch.Tensor]:
+    """Returns the states of all devices."""
+    return [get_rng_state()]
+
+
+def set_rng_state_all(states: list[torch.Tensor]) -> None:
+    """Restores the states of all devices."""
+    set_rng_state(states[0])
+
+
+def get_amp_supported_dtype() -> list[torch.dtype]:
+    """Returns the dtypes of ``torch.autocast("ocl")``."""
+    return [torch.bfloat16, torch.float16]
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Returns True: bfloat16 is storage of every device, products by matrix units where it has them."""
+    return True
+
+
+_PUBLIC = (
+    "current_device device device_count device_name empty_cache get_amp_supported_dtype get_device_capability "
+    "get_device_name get_rng_state get_rng_state_all init initial_seed is_available is_bf16_supported is_initialized "
+    "manual_seed manual_seed_all max_memory_allocated memory_allocated memory_reserved memory_stats seed seed_all "
+    "set_device set_rng_state set_rng_state_all synchronize"
+).split()
+
+
+def _module() -> ModuleType:
+    """Returns the module ``torch.ocl``."""
+    module = ModuleType("torch.ocl", 'Device "ocl": netcl behind PyTorch.')
+    for name in (*_PUBLIC, "_is_in_bad_fork"):
+        setattr(module, name, globals()[name])
+    module.__all__ = list(_PUBLIC)  # type: ignore[attr-defined]
+    sys.modules["torch.ocl"] = module
+    return module

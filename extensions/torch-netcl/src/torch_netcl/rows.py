@@ -1,0 +1,1044 @@
+"""The table: aten overloads, the function of netcl that computes each, and the order of its arguments.
+
+``SAME`` lists overloads whose arguments are netcl's in the same order. Other rows are functions that put PyTorch's
+arguments into netcl's order. In-place and ``out=`` overloads follow from the functional ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, prod
+from typing import Any
+
+import torch
+from netcl import ops
+from netcl.core import dispatch
+from netcl.core.dtypes import is_floating, promote
+
+from torch_netcl.memory import DTYPES, ENGINE, NoKernel
+
+TABLE: dict[str, Callable[..., Any]] = {}
+
+# aten overload -> netcl's row, with the same arguments
+SAME = {
+    name: name
+    for name in (
+        "abs acos acosh asin asinh atan atanh ceil cos cosh digamma erf erfc erfinv exp exp2 expm1 floor i0 isnan isinf "
+        "lgamma log log10 log1p log2 logical_not mish neg reciprocal relu round rsqrt sigmoid sign signbit silu sin "
+        "sinc sinh sqrt tan tanh trunc bitwise_not atan2 heaviside hypot logaddexp logical_and "
+        "logical_or logical_xor maximum minimum nextafter mm bmm mv dot tril triu"
+    ).split()
+}
+SAME |= {
+    "copysign.Tensor": "copysign",
+    "mul.Tensor": "mul",
+    "div.Tensor": "div",
+    "pow.Tensor_Tensor": "pow",
+    "pow.Tensor_Scalar": "pow",
+    "pow.Scalar": "pow",
+    "remainder.Tensor": "mod",
+    "remainder.Scalar": "mod",
+    "remainder.Scalar_Tensor": "mod",
+    "xlogy.Tensor": "xlogy",
+    "special_xlog1py": "xlog1py",
+    "special_ndtri": "ndtri",
+    "special_log_ndtr": "log_ndtr",
+    "special_entr": "entr",
+    "special_erfcx": "erfcx",
+    "special_i0e": "i0e",
+    "special_i1": "i1",
+    "special_i1e": "i1e",
+    "special_bessel_j0": "bessel_j0",
+    "special_bessel_j1": "bessel_j1",
+    "special_bessel_y0": "bessel_y0",
+    "special_bessel_y1": "bessel_y1",
+    "special_zeta": "zeta",
+    "igamma": "igamma",
+    "igammac": "igammac",
+    "where.self": "where",
+    "lerp.Scalar": "lerp",
+    "lerp.Tensor": "lerp",
+    "leaky_relu": "leaky_relu",
+    "hardswish": "hard_swish",
+    "hardsigmoid": "hard_sigmoid",
+    "hardtanh": "hard_tanh",
+    "hardshrink": "hardshrink",
+    "softshrink": "softshrink",
+    "softplus": "softplus",
+    "threshold": "threshold",
+    "_prelu_kernel": "prelu",
+    "gelu": "gelu",
+    "glu": "glu",
+    "masked_fill.Scalar": "masked_fill",
+    "masked_select": "masked_select",
+    "gather": "take_along_dim",
+    "flip": "flip",
+    "roll": "roll",
+    "polygamma": "polygamma",
+}
+for _part in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+    SAME |= {f"{_part}.Tensor": _part}
+SAME |= {f"{part}.Tensor": part for part in ("eq", "ne", "lt", "le", "gt", "ge")}
+SAME |= {f"{part}.Scalar": part for part in ("eq", "ne", "lt", "le", "gt", "ge")}
+SAME |= {"bitwise_left_shift.Tensor": "left_shift", "bitwise_right_shift.Tensor": "right_shift"}
+del SAME["gather"]
+
+
+def _function(name: str) -> Callable[..., Any]:
+    if hasattr(ops, name):
+        return getattr(ops, name)  # type: ignore[no-any-return]
+    import netcl.linalg
+    import netcl.special  # noqa: F401
+
+    dispatch.row_of(name)
+    return lambda *args, **kwargs: dispatch.call(name, *args, **kwargs)
+
+
+TABLE.update({overload: _function(name) for overload, name in SAME.items()})
+
+
+def row(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds a function of netcl's tensors to the table, for overloads with the same arguments."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        TABLE.update(dict.fromkeys(names, function))
+        return function
+
+    return add
+
+
+def named(dtype: torch.dtype | None) -> Any:
+    """Returns netcl's dtype of PyTorch's; raises NoKernel if the device has none."""
+    if dtype is None:
+        return None
+    if dtype not in DTYPES:
+        raise NoKernel(str(dtype))
+    return DTYPES[dtype]
+
+
+def as_type(x: Any, dtype: Any) -> Any:
+    """Returns ``x`` in ``dtype``, itself if it has that dtype."""
+    return x if x.dtype == dtype else ops.cast(x, dtype=dtype)
+
+
+def axes(dim: Any) -> Any:
+    """Returns ``dim``, of which an empty list is every axis, as netcl's axis."""
+    if dim is None or isinstance(dim, int):
+        return dim
+    return tuple(dim) or None
+
+
+def floats(x: Any) -> Any:
+    """Returns ``x``, if it is floating; raises NoKernel if not."""
+    if not is_floating(x.dtype):
+        raise NoKernel(f"{x.dtype}")
+    return x
+
+
+# -- arithmetic ------------------------------------------------------------------------------------------------------
+
+
+def _no_bools(*values: Any) -> None:
+    if all(isinstance(v, bool) or getattr(v, "dtype", None) == "bool" for v in values):
+        raise NoKernel("bools")
+
+
+@row("add.Tensor")
+def add(a: Any, b: Any, *, alpha: Any = 1) -> Any:
+    """Returns a + alpha b."""
+    return ops.add(a, b if alpha == 1 and alpha is not True else ops.mul(b, alpha) if hasattr(b, "dtype") else b * alpha)
+
+
+@row("sub.Tensor")
+def sub(a: Any, b: Any, *, alpha: Any = 1) -> Any:
+    """Returns a - alpha b."""
+    _no_bools(a, b) if getattr(a, "dtype", None) == "bool" or getattr(b, "dtype", None) == "bool" else None
+    if getattr(a, "dtype", None) == "bool" or getattr(b, "dtype", None) == "bool":
+        raise NoKernel("bool")  # PyTorch refuses it
+    return ops.sub(a, b if alpha == 1 else ops.mul(b, alpha) if hasattr(b, "dtype") else b * alpha)
+
+
+@row("rsub.Tensor", "rsub.Scalar")
+def rsub(a: Any, b: Any, alpha: Any = 1) -> Any:
+    """Returns b - alpha a."""
+    return sub(b, a, alpha=alpha)
+
+
+@row("div.Tensor_mode")
+def div_mode(a: Any, b: Any, *, rounding_mode: str | None = None) -> Any:
+    """Returns a / b, rounded."""
+    if rounding_mode is None:
+        return ops.div(a, b)
+    if rounding_mode == "floor":
+        return floor_divide(a, b)
+    kinds = [str(v.dtype) if hasattr(v, "dtype") else type(v) for v in (a, b)]
+    if not is_floating(promote(*kinds)):
+        raise NoKernel("a quotient of integers that is truncated")
+    return ops.trunc(ops.div(a, b))
+
+
+@row("floor_divide")
+def floor_divide(a: Any, b: Any) -> Any:
+    """Returns floor(a / b); a division of integers by zero is PyTorch's error, on the CPU."""
+    kinds = [str(v.dtype) if hasattr(v, "dtype") else type(v) for v in (a, b)]
+    dtype = promote(*kinds)
+    if not is_floating(dtype):
+        if dtype == "bool" or hasattr(b, "dtype") or not b:
+            raise NoKernel("a division of integers that may be by zero")
+        return ops.floor_divide(a, b)
+    return dispatch.call("aten_floor_quotient", *[v if hasattr(v, "dtype") else float(v) for v in (a, b)])
+
+
+@row("fmod.Tensor", "fmod.Scalar")
+def fmod(a: Any, b: Any) -> Any:
+    """Returns the remainder with the sign of a."""
+    kinds = [str(v.dtype) if hasattr(v, "dtype") else type(v) for v in (a, b)]
+    if not is_floating(promote(*kinds)):
+        raise NoKernel("integers")
+    raise NoKernel("fmod")
+
+
+for _name in ("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor"):
+    del TABLE[_name]
+
+
+@row("addcmul")
+def addcmul(x: Any, a: Any, b: Any, *, value: Any = 1) -> Any:
+    """Returns x + value a b."""
+    return ops.addcmul(x, a, b, value=value)
+
+
+@row("addcdiv")
+def addcdiv(x: Any, a: Any, b: Any, *, value: Any = 1) -> Any:
+    """Returns x + value a / b."""
+    return ops.addcdiv(x, a, b, value=value)
+
+
+@row("clamp", "clamp.Tensor")
+def clamp(x: Any, low: Any = None, high: Any = None) -> Any:
+    """Returns x within limits."""
+    if x.dtype == "bool" or (low is None and high is None):
+        raise NoKernel("clamp")
+    return ops.clamp(x, low, high)
+
+
+@row("clamp_min", "clamp_min.Tensor")
+def clamp_min(x: Any, low: Any) -> Any:
+    """Returns x, at least ``low``."""
+    return clamp(x, low, None)
+
+
+@row("clamp_max", "clamp_max.Tensor")
+def clamp_max(x: Any, high: Any) -> Any:
+    """Returns x, at most ``high``."""
+    return clamp(x, None, high)
+
+
+@row("round.decimals")
+def round_decimals(x: Any, *, decimals: int = 0) -> Any:
+    """Returns x rounded to decimals; 0 of them have a kernel."""
+    if decimals:
+        raise NoKernel("decimals")
+    return ops.round(x)
+
+
+@row("nan_to_num")
+def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
+    """Returns x with numbers for NaN and infinities."""
+    return ops.nan_to_num(x, 0.0 if nan is None else nan, posinf, neginf)
+
+
+@row("elu")
+def elu(x: Any, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
+    """Returns the ELU; scales have no kernel."""
+    if scale != 1 or input_scale != 1:
+        return dispatch.call("aten_scaled_elu", floats(x), float(alpha), float(scale), float(input_scale))
+    return ops.elu(floats(x), alpha)
+
+
+@row("log_sigmoid_forward")
+def log_sigmoid(x: Any) -> Any:
+    """Returns log(sigmoid(x)) and a buffer, which is empty."""
+    return ops.logsigmoid(floats(x)), ENGINE.empty((0,), x.dtype)
+
+
+@row("masked_fill.Tensor")
+def masked_fill(x: Any, mask: Any, value: Any) -> Any:
+    """Returns x with ``value`` where the mask is true."""
+    return ops.masked_fill(x, mask, value)
+
+
+# -- reductions ------------------------------------------------------------------------------------------------------
+
+
+@row("sum.dim_IntList")
+def sum_(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Returns the sum."""
+    return ops.sum(x, axes(dim), keepdim, dtype=named(dtype))
+
+
+@row("sum")
+def sum_all(x: Any, *, dtype: Any = None) -> Any:
+    """Returns the sum of all."""
+    return ops.sum(x, dtype=named(dtype))
+
+
+@row("mean.dim")
+def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Returns the mean."""
+    if dtype is None:
+        floats(x)
+    return ops.mean(x, axes(dim), keepdim, dtype=named(dtype))
+
+
+@row("mean")
+def mean_all(x: Any, *, dtype: Any = None) -> Any:
+    """Returns the mean of all."""
+    return mean(x, None, dtype=dtype)
+
+
+@row("prod")
+def prod_all(x: Any, *, dtype: Any = None) -> Any:
+    """Returns the product of all."""
+    return ops.prod(x, dtype=named(dtype))
+
+
+@row("prod.dim_int")
+def prod_(x: Any, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Returns the product."""
+    return ops.prod(x, dim, keepdim, dtype=named(dtype))
+
+
+for _name in ("amax", "amin"):
+    TABLE[_name] = (lambda f: lambda x, dim=(), keepdim=False: f(x, axes(dim), keepdim))(getattr(ops, _name))
+for _name, _function_of in (("max", ops.amax), ("min", ops.amin)):
+    TABLE[_name] = _function_of
+
+
+def _extreme(kind: str) -> Callable[..., Any]:
+    def extreme(x: Any, dim: int, keepdim: bool = False) -> Any:
+        if x.ndim == 0:
+            raise NoKernel("0-d")
+        return tuple(getattr(ops, kind)(x, dim, keepdim))
+
+    return extreme
+
+
+TABLE |= {"max.dim": _extreme("max"), "min.dim": _extreme("min")}
+
+
+@row("aminmax")
+def aminmax(x: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Returns the smallest and the largest element."""
+    return ops.amin(x, dim, keepdim), ops.amax(x, dim, keepdim)
+
+
+@row("argmax")
+def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Returns the position of the largest element."""
+    if x.ndim == 0 or (dim is None and keepdim):
+        raise NoKernel("0-d")
+    return ops.argmax(x, dim, keepdim)
+
+
+@row("argmin")
+def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+    """Returns the position of the smallest element."""
+    if x.ndim == 0 or (dim is None and keepdim):
+        raise NoKernel("0-d")
+    return ops.argmin(x, dim, keepdim)
+
+
+def _truth(kind: str) -> None:
+    function = getattr(ops, kind)
+
+    def truth(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        result = function(x, axes(dim), keepdim)
+        return as_type(result, "uint8") if x.dtype == "uint8" else result
+
+    TABLE[kind] = TABLE[f"{kind}.dim"] = truth
+    TABLE[f"{kind}.dims"] = lambda x, dim=None, keepdim=False: (
+        truth(x, dim, keepdim) if dim != [] else _refuse("no axes")
+    )
+
+
+def _refuse(why: str) -> Any:
+    raise NoKernel(why)
+
+
+_truth("any")
+_truth("all")
+
+
+@row("var.correction")
+def var(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+    """Returns the variance."""
+    return ops.var(floats(x), axes(dim), 1 if correction is None else correction, keepdim)
+
+
+@row("std.correction")
+def std(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+    """Returns the standard deviation."""
+    return ops.std(floats(x), axes(dim), 1 if correction is None else correction, keepdim)
+
+
+@row("var_mean.correction")
+def var_mean(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+    """Returns the variance and the mean."""
+    return tuple(ops.var_mean(floats(x), axes(dim), 1 if correction is None else correction, keepdim))
+
+
+@row("std_mean.correction")
+def std_mean(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+    """Returns the standard deviation and the mean."""
+    return tuple(ops.std_mean(floats(x), axes(dim), 1 if correction is None else correction, keepdim))
+
+
+@row("linalg_vector_norm")
+def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Returns the norm of vectors."""
+    if dtype is not None:
+        x = as_type(x, named(dtype))
+    return ops.norm(floats(x), ord, axes(dim), keepdim)
+
+
+@row("logsumexp")
+def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
+    """Returns log(sum(exp(x)))."""
+    return ops.logsumexp(floats(x), axes(dim), keepdim)
+
+
+@row("count_nonzero.dim_IntList")
+def count_nonzero(x: Any, dim: Any) -> Any:
+    """Returns the number of elements that are not zero."""
+    return ops.count_nonzero(x, axes(dim))
+
+
+@row("count_nonzero")
+def count_nonzero_dim(x: Any, dim: int | None = None) -> Any:
+    """Returns the number of elements that are not zero along one axis."""
+    return ops.count_nonzero(x, dim)
+
+
+@row("cumsum")
+def cumsum(x: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Returns running sums."""
+    return ops.cumsum(x, dim, named(dtype)) if x.ndim else _refuse("0-d")
+
+
+@row("cumprod")
+def cumprod(x: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Returns running products."""
+    return ops.cumprod(x, dim, named(dtype)) if x.ndim else _refuse("0-d")
+
+
+@row("logcumsumexp")
+def logcumsumexp(x: Any, dim: int) -> Any:
+    """Returns the logarithms of running sums of exponentials."""
+    return ops.logcumsumexp(floats(x), dim) if x.ndim else _refuse("0-d")
+
+
+@row("_softmax")
+def softmax(x: Any, dim: int, half_to_float: bool) -> Any:
+    """Returns the softmax."""
+    return ops.softmax(floats(x), dim) if x.ndim and not half_to_float else _refuse("0-d")
+
+
+@row("_log_softmax")
+def log_softmax(x: Any, dim: int, half_to_float: bool) -> Any:
+    """Returns the logarithm of the softmax."""
+    return ops.log_softmax(floats(x), dim) if x.ndim and not half_to_float else _refuse("0-d")
+
+
+# -- order -----------------------------------------------------------------------------------------------------------
+
+
+@row("sort")
+def sort(x: Any, dim: int = -1, descending: bool = False) -> Any:
+    """Returns the elements in order, and their positions."""
+    return tuple(ops.sort(x, dim, descending)) if x.ndim else _refuse("0-d")
+
+
+@row("sort.stable")
+def sort_stable(x: Any, *, stable: bool | None, dim: int = -1, descending: bool = False) -> Any:
+    """Returns the same, equal elements in their order."""
+    return sort(x, dim, descending)
+
+
+@row("topk")
+def topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """Returns the k largest elements, and their positions."""
+    return tuple(ops.topk(x, k, dim, largest, sorted)) if x.ndim else _refuse("0-d")
+
+
+@row("kthvalue")
+def kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """Returns the k-th smallest element, and its position."""
+    return tuple(ops.kthvalue(x, k, dim, keepdim)) if x.ndim else _refuse("0-d")
+
+
+@row("median")
+def median(x: Any) -> Any:
+    """Returns the median of all."""
+    return ops.median(x) if x.size else _refuse("empty")
+
+
+@row("searchsorted.Tensor")
+def searchsorted(
+    ordered: Any, x: Any, *, out_int32: bool = False, right: bool = False, side: Any = None, sorter: Any = None
+) -> Any:
+    """Returns where elements belong in an order."""
+    if sorter is not None or (side is not None and right):
+        raise NoKernel("sorter")
+    return ops.searchsorted(ordered, x, right, side, out_int32)
+
+
+@row("bucketize.Tensor")
+def bucketize(x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+    """Returns the bins of elements."""
+    return ops.bucketize(x, boundaries, out_int32=out_int32, right=right)
+
+
+@row("nonzero")
+def nonzero(x: Any) -> Any:
+    """Returns the positions of elements that are not zero."""
+    return ops.nonzero(x)
+
+
+@row("bincount")
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """Returns how often each number occurs."""
+    return ops.bincount(x, weights, minlength)
+
+
+@row("_unique2")
+def unique(x: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    """Returns the distinct elements in order."""
+    if return_inverse or return_counts:
+        raise NoKernel("inverse")
+    return ops.unique(x), ENGINE.empty((0,), "int64"), ENGINE.empty((0,), "int64")
+
+
+# -- indexing --------------------------------------------------------------------------------------------------------
+
+
+@row("index_select")
+def index_select(x: Any, dim: int, index: Any) -> Any:
+    """Returns slices at positions."""
+    return ops.index_select(x, dim, index) if x.ndim and index.ndim == 1 else _refuse("0-d")
+
+
+@row("gather")
+def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+    """Returns elements at positions along an axis."""
+    if not x.ndim or not index.ndim:
+        raise NoKernel("0-d")
+    return ops.gather(x, dim, index)
+
+
+def _scattered(function: Callable[..., Any]) -> Callable[..., Any]:
+    def scattered(x: Any, dim: int, index: Any, src: Any) -> Any:
+        if not x.ndim or not index.ndim:
+            raise NoKernel("0-d")
+        if hasattr(src, "shape") and src.shape != index.shape:
+            src = ops.getitem(src, tuple(slice(0, length) for length in index.shape))
+        return function(x, dim, index, src)
+
+    return scattered
+
+
+TABLE |= {
+    "scatter.src": _scattered(ops.scatter),
+    "scatter.value": _scattered(ops.scatter),
+    "scatter_add": _scattered(ops.scatter_add),
+}
+
+
+@row("scatter_reduce.two")
+def scatter_reduce(x: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
+    """Returns x with elements combined at positions."""
+    if not x.ndim or not index.ndim or not index.size:
+        raise NoKernel("0-d")
+    src = ops.getitem(src, tuple(slice(0, length) for length in index.shape))
+    return ops.scatter_reduce(x, dim, index, src, reduce, include_self=include_self)
+
+
+@row("index_add")
+def index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+    """Returns x with slices added at positions."""
+    return ops.index_add(x, dim, index, source, alpha) if x.ndim and source.ndim else _refuse("0-d")
+
+
+@row("index_copy")
+def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
+    """Returns x with slices at positions."""
+    return ops.index_copy(x, dim, index, source) if x.ndim and source.ndim else _refuse("0-d")
+
+
+def _key(x: Any, indices: Any) -> tuple[Any, ...]:
+    key = [slice(None) if index is None else index for index in indices]
+    if any(hasattr(index, "dtype") and index.dtype in ("bool", "uint8") for index in key):
+        key = _positions(key)
+    return tuple(key)
+
+
+def _positions(key: list[Any]) -> list[Any]:
+    """Returns a key with the positions of the masks in it."""
+    plain: list[Any] = []
+    for index in key:
+        if hasattr(index, "dtype") and index.dtype in ("bool", "uint8"):
+            if index.ndim == 0:
+                raise NoKernel("a 0-d mask")
+            plain += list(ops.nonzero(index, as_tuple=True))
+        else:
+            plain.append(index)
+    return plain
+
+
+@row("index.Tensor")
+def index(x: Any, indices: Any) -> Any:
+    """Returns elements at positions."""
+    if not x.ndim:
+        raise NoKernel("0-d")
+    key = _key(x, indices)
+    places = [at for at, entry in enumerate(key) if not isinstance(entry, slice)]
+    if len(places) == 1 and key[places[0]].size:  # whole slices
+        return ops.index_select(x, places[0], key[places[0]])
+    return ops.getitem(x, key)
+
+
+@row("index_put", "_unsafe_index_put")
+def index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """Returns x with values at positions."""
+    if not x.ndim:
+        raise NoKernel("0-d")
+    key = _key(x, indices)
+    if any(isinstance(entry, slice) for entry in key):
+        key, x, back = _in_front(x, key)
+        values = _values_in_front(x, key, values, indices)
+        return ops.permute(ops.index_put(x, key, values, accumulate), back)
+    if not key[0].size and len(key) == 1:
+        return ops.clone(x)
+    return ops.index_put(x, key, values, accumulate)
+
+
+def _in_front(x: Any, key: tuple[Any, ...]) -> Any:
+    """Returns the key without slices, x with the indexed axes in front, and the order that takes them back."""
+    places = [at for at, entry in enumerate(key) if not isinstance(entry, slice)]
+    order = places + [axis for axis in range(x.ndim) if axis not in places]
+    back = [order.index(axis) for axis in range(x.ndim)]
+    return tuple(key[at] for at in places), ops.clone(ops.permute(x, order)), back
+
+
+def _values_in_front(x: Any, key: tuple[Any, ...], values: Any, indices: Any) -> Any:
+    """Returns values with the axes of the indices in front, as the indexed axes of x are."""
+    places = [at for at, entry in enumerate(indices) if entry is not None]
+    adjacent = places == list(range(places[0], places[0] + len(places)))
+    rank = max(entry.ndim for entry in key)
+    whole = rank + x.ndim - len(key)
+    if not adjacent or places[0] == 0 or not values.ndim:
+        return values
+    if values.ndim < whole:
+        values = ops.reshape(values, (1,) * (whole - values.ndim) + tuple(values.shape))
+    at = places[0]
+    order = [*range(at, at + rank), *range(at), *range(at + rank, whole)]
+    return ops.permute(values, order)
+
+
+@row("embedding")
+def embedding(
+    weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+) -> Any:
+    """Returns rows of a table."""
+    return ops.take(weight, indices, 0)
+
+
+@row("embedding_dense_backward")
+def embedding_backward(grad: Any, indices: Any, num: int, padding_idx: int, scale: bool) -> Any:
+    """Returns the gradient of the table."""
+    if scale:
+        raise NoKernel("scale_grad_by_freq")
+    if padding_idx >= 0:
+        kept = ops.unsqueeze(ops.ne(indices, padding_idx), -1)
+        grad = ops.where(kept, grad, 0.0)
+    if not indices.size:
+        return ENGINE.zeros((num, grad.shape[-1]), grad.dtype)
+    return dispatch.call("index_select_grad", grad, indices, 0, (num, grad.shape[-1]))
+
+
+# -- shapes ----------------------------------------------------------------------------------------------------------
+
+
+@row("cat")
+def cat(tensors: Any, dim: int = 0) -> Any:
+    """Returns tensors behind each other."""
+    kept = [x for x in tensors if x.shape != (0,)] or list(tensors)[:1]
+    dtype = promote(*[x.dtype for x in tensors])
+    return ops.cat([as_type(x, dtype) for x in kept], dim)
+
+
+@row("constant_pad_nd")
+def constant_pad(x: Any, pad: Any, value: Any = 0) -> Any:
+    """Returns x with a border."""
+    if any(width < 0 for width in pad) or not x.ndim:
+        raise NoKernel("a negative pad")
+    return ops.pad(x, list(pad), "constant", value)
+
+
+def _bordered(mode: str) -> None:
+    for rank in (1, 2, 3):
+        TABLE[f"{'reflection' if mode == 'reflect' else 'replication'}_pad{rank}d"] = lambda x, pad: (
+            ops.pad(x, list(pad), mode) if min(pad) >= 0 else _refuse("a negative pad")
+        )
+
+
+_bordered("reflect")
+_bordered("replicate")
+
+
+@row("pixel_shuffle")
+def pixel_shuffle(x: Any, factor: int) -> Any:
+    """Returns channels as pixels."""
+    return ops.pixel_shuffle(x, factor)
+
+
+@row("pixel_unshuffle")
+def pixel_unshuffle(x: Any, factor: int) -> Any:
+    """Returns pixels as channels."""
+    return ops.pixel_unshuffle(x, factor)
+
+
+# -- products --------------------------------------------------------------------------------------------------------
+
+
+def _number_times(value: Any, x: Any) -> Any:
+    return x if value == 1 else ops.mul(x, value)
+
+
+@row("addmm")
+def addmm(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Returns beta x + alpha a b."""
+    return ops.addmm(x, a, b, beta, alpha)
+
+
+@row("baddbmm")
+def baddbmm(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Returns the same of stacks."""
+    return ops.baddbmm(x, a, b, beta, alpha)
+
+
+@row("addmv")
+def addmv(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Returns beta x + alpha a b of a vector b."""
+    product = _number_times(alpha, ops.mv(a, b))
+    return product if beta == 0 else ops.add(_number_times(beta, x), product)
+
+
+# -- convolutions ----------------------------------------------------------------------------------------------------
+
+
+def _convolution(rank: int, transposed: bool) -> Callable[..., Any]:
+    return getattr(ops, f"conv{'_transpose' if transposed else ''}{rank}d")  # type: ignore[no-any-return]
+
+
+@row("convolution")
+def convolution(
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+) -> Any:
+    """Returns a convolution, or a transposed one."""
+    rank = weight.ndim - 2
+    if x.ndim != weight.ndim or not x.size or not 1 <= rank <= 3:
+        raise NoKernel("shape")
+    floats(x)
+    stride, padding, dilation = (_wide(value, rank) for value in (stride, padding, dilation))
+    if transposed:
+        return _convolution(rank, True)(
+            x, weight, bias, stride, padding, _wide(output_padding, rank), groups, dilation
+        )
+    return _convolution(rank, False)(x, weight, bias, stride, padding, dilation, groups)
+
+
+def _wide(values: Any, rank: int) -> tuple[int, ...]:
+    return tuple(values) * rank if len(values) == 1 else tuple(values)
+
+
+@row("convolution_backward")
+def convolution_backward(
+    grad: Any,
+    x: Any,
+    weight: Any,
+    bias_sizes: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+    output_mask: Any,
+) -> Any:
+    """Returns the gradients of a convolution by x, weight and bias; None where the mask is False."""
+    rank = weight.ndim - 2
+    if x.ndim != weight.ndim or not x.size:
+        raise NoKernel("shape")
+    stride, padding, dilation = (_wide(value, rank) for value in (stride, padding, dilation))
+    by_x = by_weight = by_bias = None
+    if transposed:
+        if output_mask[0]:
+            by_x = _convolution(rank, False)(grad, weight, None, stride, padding, dilation, groups)
+        if output_mask[1]:
+            by_weight = getattr(ops, f"conv{rank}d_grad_weight")(
+                grad, x, weight.shape, stride, padding, dilation, groups
+            )
+    else:
+        if output_mask[0]:
+            by_x = getattr(ops, f"conv{rank}d_grad_input")(grad, weight, x.shape, stride, padding, dilation, groups)
+        if output_mask[1]:
+            by_weight = getattr(ops, f"conv{rank}d_grad_weight")(
+                x, grad, weight.shape, stride, padding, dilation, groups
+            )
+    if output_mask[2]:
+        by_bias = ops.sum(grad, (0, *range(2, grad.ndim)))
+    return by_x, by_weight, by_bias
+
+
+# -- pools -----------------------------------------------------------------------------------------------------------
+
+
+def _batched(x: Any, rank: int) -> Any:
+    """Returns x with a batch of one, if it has none."""
+    return x if x.ndim == rank + 2 else ops.reshape(x, (1, *x.shape))
+
+
+def _unbatched(x: Any, like: Any, rank: int) -> Any:
+    return x if like.ndim == rank + 2 else ops.reshape(x, x.shape[1:])
+
+
+def _pools(rank: int) -> None:
+    def max_pool(
+        x: Any, kernel: Any, stride: Any = (), padding: Any = (0,), dilation: Any = (1,), ceil_mode: bool = False
+    ) -> Any:
+        sizes = _wide(kernel, rank), _wide(stride or kernel, rank), _wide(padding, rank), _wide(dilation, rank)
+        if not floats(x).size:
+            raise NoKernel("empty")
+        values, indices = getattr(ops, f"max_pool{rank}d")(x, *sizes, ceil_mode, True)
+        return values, as_type(indices, "int64")
+
+    def max_pool_backward(
+        grad: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: Any
+    ) -> Any:
+        sizes = _wide(kernel, rank), _wide(stride or kernel, rank), _wide(padding, rank), _wide(dilation, rank)
+        whole, places = _batched(grad, rank), as_type(_batched(indices, rank), "int32")
+        made = dispatch.call("max_pool_grad", whole, places, _batched(x, rank).shape, *sizes, ceil_mode)
+        return _unbatched(made, x, rank)
+
+    def avg_pool(
+        x: Any,
+        kernel: Any,
+        stride: Any = (),
+        padding: Any = (0,),
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Any:
+        if not floats(x).size:
+            raise NoKernel("empty")
+        sizes = _wide(kernel, rank), _wide(stride or kernel, rank), _wide(padding, rank)
+        return getattr(ops, f"avg_pool{rank}d")(x, *sizes, ceil_mode, count_include_pad, divisor_override)
+
+    def avg_pool_backward(
+        grad: Any,
+        x: Any,
+        kernel: Any,
+        stride: Any,
+        padding: Any,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: int | None,
+    ) -> Any:
+        sizes = _wide(kernel, rank), _wide(stride or kernel, rank), _wide(padding, rank)
+        made = dispatch.call(
+            "avg_pool_grad",
+            _batched(grad, rank),
+            _batched(x, rank).shape,
+            *sizes,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+        )
+        return _unbatched(made, x, rank)
+
+    def adaptive_avg(x: Any, size: Any) -> Any:
+        return getattr(ops, f"adaptive_avg_pool{rank}d")(floats(x), list(size)) if x.size else _refuse("empty")
+
+    def adaptive_avg_backward(grad: Any, x: Any) -> Any:
+        made = dispatch.call("adaptive_avg_pool_grad", _batched(grad, rank), _batched(x, rank).shape)
+        return _unbatched(made, x, rank)
+
+    def adaptive_max(x: Any, size: Any) -> Any:
+        if not floats(x).size:
+            raise NoKernel("empty")
+        values, indices = getattr(ops, f"adaptive_max_pool{rank}d")(x, list(size), True)
+        return values, as_type(indices, "int64")
+
+    def adaptive_max_backward(grad: Any, x: Any, indices: Any) -> Any:
+        places = as_type(_batched(indices, rank), "int32")
+        made = dispatch.call("adaptive_max_pool_grad", _batched(grad, rank), places, _batched(x, rank).shape)
+        return _unbatched(made, x, rank)
+
+    TABLE.update(
+        {
+            f"max_pool{rank}d_with_indices": max_pool,
+            f"max_pool{rank}d_with_indices_backward": max_pool_backward,
+            f"avg_pool{rank}d": avg_pool,
+            f"avg_pool{rank}d_backward": avg_pool_backward,
+            f"_adaptive_avg_pool{rank}d": adaptive_avg,
+            f"_adaptive_avg_pool{rank}d_backward": adaptive_avg_backward,
+            f"adaptive_max_pool{rank}d": adaptive_max,
+            f"adaptive_max_pool{rank}d_backward": adaptive_max_backward,
+        }
+    )
+
+
+_pools(2)
+_pools(3)
+
+
+# -- normalizations --------------------------------------------------------------------------------------------------
+
+
+def _computing(x: Any) -> Any:
+    """Returns the dtype of statistics of ``x``: float32 for the halves."""
+    return "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
+
+
+@row("native_layer_norm")
+def layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    """Returns the normalized x, the means and the reciprocal deviations."""
+    floats(x)
+    over = tuple(range(x.ndim - len(shape), x.ndim))
+    if not x.size:
+        raise NoKernel("empty")
+    value, mean, rstd = dispatch.call("aten_layer_norm", x, weight, bias, axes=over, eps=eps)
+    return value, mean, rstd
+
+
+@row("native_layer_norm_backward")
+def layer_norm_backward(
+    grad: Any, x: Any, shape: Any, mean: Any, rstd: Any, weight: Any, bias: Any, output_mask: Any
+) -> Any:
+    """Returns the gradients of a layer norm by x, weight and bias."""
+    if not x.size:
+        raise NoKernel("empty")
+    over = tuple(range(x.ndim - len(shape), x.ndim))
+    outer = tuple(range(x.ndim - len(shape)))
+    by_x = by_weight = by_bias = None
+    if output_mask[0]:
+        by_x = dispatch.call("aten_layer_norm_backward", grad, x, mean, rstd, weight, axes=over)
+    if output_mask[1] and weight is not None:
+        products = dispatch.call("aten_normalized_times", grad, x, mean, rstd)
+        by_weight = as_type(ops.sum(products, outer) if outer else products, weight.dtype)
+    if output_mask[2] and bias is not None:
+        by_bias = ops.sum(grad, outer) if outer else ops.clone(grad)
+    return by_x, by_weight, by_bias
+
+
+def _column(value: Any, rank: int) -> Any:
+    return None if value is None else ops.reshape(value, (value.size,) + (1,) * (rank - 2))
+
+
+def batch_norm(
+    x: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float
+) -> Any:
+    """Returns (y, mean, reciprocal deviation, new running mean, new running variance)."""
+    floats(x)
+    count = x.size // x.shape[1] if x.ndim > 1 and x.shape[1] else 0
+    if not count:
+        raise NoKernel("empty")
+    w, b = _column(weight, x.ndim), _column(bias, x.ndim)
+    if not training:
+        if running_mean is None:
+            raise NoKernel("no running statistics")
+        m, v = (_column(value, x.ndim) for value in (running_mean, running_var))
+        y = dispatch.call("batch_norm_inference", x, m, v, w, b, eps=eps)
+        empty = ENGINE.empty((0,), _computing(x))
+        return y, empty, ENGINE.empty((0,), _computing(x)), running_mean, running_var
+    if count == 1:
+        raise NoKernel("one value per channel, which PyTorch refuses")
+    y, mean, var = dispatch.call("batch_norm_training", x, w, b, eps=eps)
+    mean, var = (ops.reshape(value, (x.shape[1],)) for value in (mean, var))
+    if running_mean is not None:
+        running_mean = as_type(ops.add(ops.mul(running_mean, 1 - momentum), ops.mul(mean, momentum)), running_mean.dtype)
+        unbiased = ops.mul(var, momentum * count / (count - 1))
+        running_var = as_type(ops.add(ops.mul(running_var, 1 - momentum), unbiased), running_var.dtype)
+    rstd = ops.rsqrt(ops.add(var, eps))
+    return y, as_type(mean, _computing(x)), as_type(rstd, _computing(x)), running_mean, running_var
+
+
+@row("native_batch_norm_backward")
+def batch_norm_backward(
+    grad: Any,
+    x: Any,
+    weight: Any,
+    running_mean: Any,
+    running_var: Any,
+    mean: Any,
+    rstd: Any,
+    training: bool,
+    eps: float,
+    output_mask: Any,
+) -> Any:
+    """Returns the gradients of a batch norm by x, weight and bias."""
+    if not x.size:
+        raise NoKernel("empty")
+    over = (0, *range(2, x.ndim))
+    if not training:
+        mean, rstd = running_mean, ops.rsqrt(ops.add(running_var, eps))
+    m, r, w = (_column(value, x.ndim) for value in (mean, rstd, weight))
+    by_x = by_weight = by_bias = None
+    if output_mask[0]:
+        if training:
+            by_x = dispatch.call("aten_batch_norm_backward", grad, x, m, r, w)
+        else:
+            by_x = as_type(ops.mul(ops.mul(grad, r), 1.0 if w is None else w), x.dtype)
+    if output_mask[1]:
+        products = dispatch.call("aten_normalized_times", grad, x, m, r)
+        by_weight = as_type(ops.sum(products, over), x.dtype if weight is None else weight.dtype)
+    if output_mask[2]:
+        by_bias = as_type(ops.sum(as_type(grad, _computing(x)), over), x.dtype if weight is None else weight.dtype)
+    return by_x, by_weight, by_bias
+
+
+# -- attention -------------------------------------------------------------------------------------------------------
+
+
+def add_decompositions(implement: Callable[..., Any], registered: list[str]) -> None:
+    """Registers PyTorch's decompositions of overloads that have no row: they call other kernels of the device."""
+    from torch._decomp import get_decompositions
+
+    present = set(registered)
+    for name in DECOMPOSED:
+        op = getattr(getattr(torch.ops.aten, name.partition(".")[0]), name.partition(".")[2] or "default")
+        decomposition = get_decompositions([op]).get(op)
+        if decomposition is not None and name not in present:
+            implement(name, decomposition)
+
+
+DECOMPOSED = (
+    "mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward "
+    "binary_cross_entropy binary_cross_entropy_backward nll_loss_backward nll_loss2d_backward nll_loss_forward "
+    "nll_loss2d_forward native_group_norm native_group_norm_backward embedding_dense_backward native_dropout_backward "
+    "addr logaddexp2 select_backward slice_backward diagonal_backward index_add_ "
+    "unfold_backward new_zeros frac triu_indices tril_indices rot90 logit_backward "
+    "masked_scatter upsample_nearest2d upsample_bilinear2d upsample_nearest1d"
+).split()
+
+
+__all__ = ["DECOMPOSED", "TABLE", "add_decompositions", "inf", "prod"]

@@ -1,0 +1,287 @@
+"""Kernels that make tensors, views and copies; they take PyTorch's tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from netcl.ops import cast, clone, reshape
+
+from torch_netcl import fallback, memory
+from torch_netcl.memory import DTYPES, ENGINE, META, give, hold, new, put, take
+
+TABLE: dict[str, Callable[..., Any]] = {}
+_aten = torch.ops.aten
+
+
+def kernel(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function as the kernel of overloads."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        TABLE.update(dict.fromkeys(names, function))
+        return function
+
+    return add
+
+
+def _only_strided(layout: Any) -> None:
+    if layout not in (None, torch.strided):
+        raise NotImplementedError(f"device 'ocl' has strided tensors only, got layout {layout}")
+
+
+@kernel("empty.memory_format")
+def empty(
+    size: Any, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None, memory_format: Any = None
+) -> torch.Tensor:
+    """Returns a tensor of undefined values."""
+    _only_strided(layout)
+    dtype = dtype or torch.get_default_dtype()
+    if any(length < 0 for length in size):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
+    if memory_format in (None, torch.contiguous_format, torch.preserve_format):
+        return _new(size, dtype)
+    shadow = torch.empty(size, device="meta", memory_format=memory_format)
+    return empty_strided(size, shadow.stride(), dtype)
+
+
+def _new(size: Any, dtype: torch.dtype) -> torch.Tensor:
+    try:
+        return new(size, dtype)
+    except memory.FATAL[0] as error:
+        raise torch.OutOfMemoryError(str(error)) from error
+
+
+@kernel("empty_strided")
+def empty_strided(
+    size: Any, stride: Any, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None
+) -> torch.Tensor:
+    """Returns a tensor of undefined values with these strides."""
+    _only_strided(layout)
+    dtype = dtype or torch.get_default_dtype()
+    shape = tuple(size)
+    if tuple(stride) == memory.contiguous_strides(shape):
+        return _new(shape, dtype)
+    extent = 0 if 0 in shape else 1 + sum((length - 1) * step for length, step in zip(shape, stride))
+    return memory.strided(_new((extent,), dtype), size, stride, 0)
+
+
+@kernel("as_strided")
+def as_strided(x: torch.Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> torch.Tensor:
+    """Returns a view by strides; raises PyTorch's RuntimeError for one beyond the storage."""
+    offset = x.storage_offset() if storage_offset is None else storage_offset
+    if 0 not in size:
+        last = offset + sum([(length - 1) * step for length, step in zip(size, stride)])
+        storage: Any = x.untyped_storage()
+        if last * x.dtype.itemsize >= storage.nbytes():
+            raise RuntimeError(
+                f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
+                f"{x.dtype.itemsize} requiring a storage size of {(last + 1) * x.dtype.itemsize} are out of bounds for "
+                f"storage of size {storage.nbytes()}"
+            )
+    return memory.strided(x, size, stride, offset)
+
+
+_view = _aten.view.default._op_dk
+_cpu = torch._C.DispatchKey.CPU
+
+
+@kernel("view")
+def view(x: torch.Tensor, size: Any) -> torch.Tensor:
+    """Returns the view in another shape."""
+    return _view(_cpu, x, size)  # type: ignore[no-any-return]
+
+
+@kernel("_reshape_alias")
+def reshape_alias(x: torch.Tensor, size: Any, stride: Any) -> torch.Tensor:
+    """Returns the view by strides that fit."""
+    return memory.strided(x, size, stride, x.storage_offset())
+
+
+for _name in ("unfold", "view_as_real", "view_as_complex"):
+    TABLE[_name] = (lambda op: lambda *args, **kwargs: fallback.view(op, *args, **kwargs))(getattr(_aten, _name).default)
+
+
+@kernel("view.dtype")
+def view_dtype(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """Returns the bits as another dtype."""
+    return fallback.view(_aten.view.dtype, x, dtype)  # type: ignore[no-any-return]
+
+
+@kernel("resize_")
+def resize(x: torch.Tensor, size: Any, memory_format: Any = None) -> torch.Tensor:
+    """Gives ``x`` another shape in place."""
+    return fallback.resize(x, size)
+
+
+@kernel("set_.source_Storage_storage_offset")
+def set_storage(x: torch.Tensor, source: Any, storage_offset: int, size: Any, stride: Any = ()) -> torch.Tensor:
+    """Puts ``x`` on another storage of the device."""
+    stride = tuple(stride) or memory.contiguous_strides(tuple(size))
+    return fallback.set_geometry(x, source, storage_offset, size, stride)
+
+
+@kernel("set_.source_Storage")
+def set_whole(x: torch.Tensor, source: Any) -> torch.Tensor:
+    """Puts ``x`` on all of a storage."""
+    return set_storage(x, source, 0, (source.nbytes() // x.dtype.itemsize,))
+
+
+@kernel("set_.source_Tensor")
+def set_tensor(x: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    """Makes ``x`` show what ``source`` shows."""
+    return fallback.set_geometry(
+        x, source.untyped_storage(), source.storage_offset(), source.size(), source.stride()
+    )
+
+
+@kernel("set_")
+def set_empty(x: torch.Tensor) -> torch.Tensor:
+    """Leaves ``x`` without elements."""
+    return set_tensor(x, new((0,), x.dtype))
+
+
+@kernel("is_set_to")
+def is_set_to(x: torch.Tensor, other: torch.Tensor) -> bool:
+    """Returns True if both show the same elements of one storage."""
+    return (
+        x.untyped_storage()._cdata == other.untyped_storage()._cdata
+        and x.storage_offset() == other.storage_offset()
+        and x.shape == other.shape
+        and x.stride() == other.stride()
+    )
+
+
+@kernel("copy_", "_copy_from_and_resize")
+def copy(target: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    """Copies ``source``, which broadcasts, into ``target``; one of them may be on the CPU."""
+    if target is source:
+        return target
+    if target.device.type == "ocl":
+        _copy_in(target, source)
+    elif target.device.type == "cpu":
+        target.copy_(memory.to_cpu(source))
+    else:
+        raise RuntimeError(f"copy_ from ocl:0 to {target.device}: copy to the CPU first")
+    return target
+
+
+def _copy_in(target: torch.Tensor, source: torch.Tensor) -> None:
+    try:
+        shape = torch.broadcast_shapes(target.shape, source.shape)
+    except RuntimeError:
+        shape = None
+    if shape != target.shape:
+        raise RuntimeError(
+            f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(shape or source.shape)}"
+        )
+    memory.check_single(target)
+    try:
+        if target.dtype not in DTYPES or source.dtype not in DTYPES:
+            values = memory.to_cpu(source) if source.device.type == "ocl" else source
+            memory.put_cpu(target, values.expand(target.shape))
+        elif source.device.type == "ocl":
+            value = take(source)
+            if value.dtype is not DTYPES[target.dtype]:
+                value = cast(value, dtype=DTYPES[target.dtype])
+            elif value._storage is source.untyped_storage().content._storage:  # type: ignore[attr-defined]
+                value = clone(value)
+            put(target, value)
+        elif source.device.type == "cpu":
+            put(target, memory.to_netcl(source))
+        else:
+            raise RuntimeError(f"copy_ from {source.device} to ocl:0: copy to the CPU first")
+    except memory.FATAL[0] as error:
+        raise torch.OutOfMemoryError(str(error)) from error
+
+
+@kernel("_copy_from")
+def copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    """Copies in the other order of the arguments."""
+    return copy(target, source)
+
+
+@kernel("_local_scalar_dense")
+def item(x: torch.Tensor) -> Any:
+    """Returns the one element as a number."""
+    return memory.to_cpu(x).item()
+
+
+@kernel("clone")
+def cloned(x: torch.Tensor, memory_format: Any = None) -> torch.Tensor:
+    """Returns a copy, contiguous."""
+    if x.dtype not in DTYPES:
+        return memory.from_cpu(memory.to_cpu(x))
+    value = take(x)
+    shared = value._storage is x.untyped_storage().content._storage  # type: ignore[attr-defined]
+    return give(clone(value) if shared else value)
+
+
+@kernel("_to_copy")
+def to_copy(
+    x: torch.Tensor,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    non_blocking: bool = False,
+    memory_format: Any = None,
+) -> torch.Tensor:
+    """Returns a copy in a dtype, on a device."""
+    _only_strided(layout)
+    wanted = dtype or x.dtype
+    place = x.device if device is None else torch.device(device)
+    if place.type == "ocl":
+        if x.device.type == "ocl":
+            if x.dtype in DTYPES and wanted in DTYPES:
+                return give(cast(take(x), dtype=DTYPES[wanted])) if wanted is not x.dtype else cloned(x)
+            return memory.from_cpu(memory.to_cpu(x).to(wanted))
+        return memory.from_cpu(x.detach().to(wanted))
+    values = memory.to_cpu(x)
+    return values.to(device=place, dtype=wanted, non_blocking=non_blocking)
+
+
+@kernel("zero_")
+def zero(x: torch.Tensor) -> torch.Tensor:
+    """Sets every element to 0."""
+    return fill(x, 0)
+
+
+@kernel("fill_.Scalar")
+def fill(x: torch.Tensor, value: Any) -> torch.Tensor:
+    """Sets every element to a number."""
+    if x.dtype not in DTYPES or isinstance(value, complex):
+        memory.put_cpu(x, torch.full((), value, dtype=x.dtype).expand(x.shape))
+        return x
+    fresh = ENGINE.empty(x.shape if x.is_contiguous() else (), DTYPES[x.dtype])
+    if x.dtype is torch.bool:
+        value = bool(value)
+    elif not x.dtype.is_floating_point:
+        value = torch.full((), value, dtype=x.dtype).item()
+    ENGINE.fill(fresh, value)
+    put(x, fresh)
+    return x
+
+
+@kernel("fill_.Tensor")
+def fill_tensor(x: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    """Sets every element to that of a 0-d tensor."""
+    if value.dim():
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {value.dim()} dimensions."
+        )
+    return copy(x, value)
+
+
+@kernel("record_stream")
+def record_stream(x: torch.Tensor, stream: Any) -> None:
+    """Does nothing: netcl's queue orders all work."""
+
+
+@kernel("is_pinned")
+def is_pinned(x: torch.Tensor, device: Any = None) -> bool:
+    """Returns False: memory of a device is not pinned memory of the host."""
+    return False
+
+
+__all__ = ["TABLE", "META", "hold", "reshape"]
