@@ -73,11 +73,13 @@ def on_cpu(op: Any, args: Any, kwargs: Any) -> Any:
 
     schema = op._schema
     copies: dict[int, torch.Tensor] = {}
+    writes = any(argument.alias_info is not None for argument in schema.arguments)
 
     def lowered(value: Any) -> Any:
         if is_ocl(value):
             if id(value) not in copies:
-                copies[id(value)] = memory.to_cpu(value)
+                copy = memory.to_cpu(value)
+                copies[id(value)] = copy.clone() if writes else copy  # memory of NumPy cannot be resized
             return copies[id(value)]
         if isinstance(value, torch.device) and value.type == "ocl":
             return torch.device("cpu")

@@ -21,7 +21,7 @@ from netcl.core.dtypes import OBJECTS, SUPPORTED, numpy_dtype
 from netcl.core.errors import DeviceLostError, OutOfMemoryError
 from netcl.core.layout import contiguous_strides
 from netcl.core.tensor.views import ViewStorage, separate
-from netcl.ops import cast, clone, expand, reshape
+from netcl.ops import cast, clone, expand, neg, reshape
 
 META = torch._C.DispatchKey.Meta
 _create = torch._C._acc.create_empty_tensor
@@ -122,13 +122,13 @@ def _itemsize(content: Any) -> int:
 
 
 def _bytes_of(storage: torch.UntypedStorage) -> Any:
-    return torch.empty(0, dtype=torch.uint8).set_(storage).numpy().reshape(-1).copy()
+    return torch.empty(0, dtype=torch.uint8).set_(storage).numpy().copy()
 
 
 def host_bytes(content: Any) -> Any:
     """Returns the elements of a storage's content as an array of bytes."""
     if isinstance(content, HostBlock):
-        return content.flat.contiguous().view(torch.uint8).numpy().reshape(-1).copy()
+        return _bytes_of(content.flat.untyped_storage())
     return np.array(content.engine.read(content)).reshape(-1).view(np.uint8)
 
 
@@ -136,7 +136,10 @@ def content_of(raw: Any, dtype: torch.dtype) -> Any:
     """Returns bytes as the content of a storage of ``dtype``."""
     whole = raw[: len(raw) // dtype.itemsize * dtype.itemsize]
     if dtype not in DTYPES:
-        return HostBlock(torch.from_numpy(whole.copy()).view(dtype))
+        flat = torch.empty(len(whole) // dtype.itemsize, dtype=dtype)
+        if len(whole):
+            flat.view(torch.uint8).copy_(torch.from_numpy(whole))
+        return HostBlock(flat)
     name = DTYPES[dtype]
     return ENGINE.tensor(whole.view(numpy_dtype(name)), name)
 
@@ -205,6 +208,8 @@ def take(tensor: torch.Tensor) -> Any:
         content = retyped(tensor, storage)
         if dtype is None:
             raise NoKernel(f"{tensor.dtype} has no kernels on {ENGINE.device_label}")
+    if tensor.is_neg():  # the imaginary part of a conjugated tensor
+        return neg(_gathered(tensor, content))
     if tensor.is_contiguous():
         shape = tensor.shape
         if shape == content.shape:
@@ -280,9 +285,13 @@ def _scatter(tensor: torch.Tensor, content: Any, value: Any) -> None:
 def to_cpu(tensor: torch.Tensor) -> torch.Tensor:
     """Returns a contiguous copy of a tensor on the CPU, without gradient."""
     if tensor.dtype in DTYPES:
-        return from_netcl(take(tensor))
-    block = retyped(tensor, tensor.untyped_storage())
-    return block.flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).clone()  # type: ignore[no-any-return]
+        values = from_netcl(take(tensor))
+    else:
+        block = retyped(tensor, tensor.untyped_storage())
+        values = block.flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).clone()
+    if tensor.is_conj():
+        values = values.conj().resolve_conj()
+    return values
 
 
 def from_netcl(value: Any) -> torch.Tensor:
@@ -298,17 +307,25 @@ def from_netcl(value: Any) -> torch.Tensor:
     return torch.from_numpy(stored)
 
 
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a CPU tensor, contiguous, without a gradient, a conjugation or the like that is still to be done."""
+    values = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    return torch.zeros(values.shape, dtype=values.dtype) if values._is_zerotensor() else values
+
+
 def from_cpu(tensor: torch.Tensor) -> torch.Tensor:
     """Returns a copy of a CPU tensor on the device, contiguous."""
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        raise NotImplementedError(f"device 'ocl' has strided tensors only, got layout {tensor.layout}")
     if tensor.dtype in DTYPES:
         return give(to_netcl(tensor))
-    flat = tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).clone()
+    flat = _plain(tensor).reshape(-1).clone()
     return hold(_create(tuple(tensor.shape), tensor.dtype), HostBlock(flat))
 
 
 def to_netcl(tensor: torch.Tensor) -> Any:
     """Returns a copy of a CPU tensor, of a dtype that the device has, as a netcl tensor."""
-    values = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    values = _plain(tensor)
     array = values.view(torch.int16).numpy().view(np.uint16) if values.dtype is torch.bfloat16 else values.numpy()
     return ENGINE.tensor(array, DTYPES[tensor.dtype])
 
@@ -316,6 +333,10 @@ def to_netcl(tensor: torch.Tensor) -> Any:
 def put_cpu(tensor: torch.Tensor, values: torch.Tensor) -> None:
     """Writes CPU values of the same shape, converted to its dtype, into ``tensor``."""
     values = values.detach().to(tensor.dtype)
+    if tensor.is_conj():
+        values = values.conj()
+    if tensor.is_neg():
+        values = values.neg()
     if tensor.dtype in DTYPES:
         put(tensor, to_netcl(values.expand(tensor.shape)))
         return

@@ -36,9 +36,6 @@ SAME |= {
     "pow.Tensor_Tensor": "pow",
     "pow.Tensor_Scalar": "pow",
     "pow.Scalar": "pow",
-    "remainder.Tensor": "mod",
-    "remainder.Scalar": "mod",
-    "remainder.Scalar_Tensor": "mod",
     "xlogy.Tensor": "xlogy",
     "special_xlog1py": "xlog1py",
     "special_ndtri": "ndtri",
@@ -189,17 +186,13 @@ def floor_divide(a: Any, b: Any) -> Any:
     return dispatch.call("aten_floor_quotient", *[v if hasattr(v, "dtype") else float(v) for v in (a, b)])
 
 
-@row("fmod.Tensor", "fmod.Scalar")
-def fmod(a: Any, b: Any) -> Any:
-    """Returns the remainder with the sign of a."""
+@row("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
+def remainder(a: Any, b: Any) -> Any:
+    """Returns the remainder with the sign of b; of integers only by a number."""
     kinds = [str(v.dtype) if hasattr(v, "dtype") else type(v) for v in (a, b)]
-    if not is_floating(promote(*kinds)):
-        raise NoKernel("integers")
-    raise NoKernel("fmod")
-
-
-for _name in ("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor"):
-    del TABLE[_name]
+    if not is_floating(promote(*kinds)) and (hasattr(b, "dtype") or not b):
+        raise NoKernel("a division of integers that may be by zero")
+    return ops.mod(a, b)
 
 
 @row("addcmul")
@@ -477,6 +470,12 @@ def kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     return tuple(ops.kthvalue(x, k, dim, keepdim)) if x.ndim else _refuse("0-d")
 
 
+@row("mode")
+def mode(x: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    """Returns the most frequent element, and its position."""
+    return tuple(ops.mode(x, dim, keepdim)) if x.ndim else _refuse("0-d")
+
+
 @row("median")
 def median(x: Any) -> Any:
     """Returns the median of all."""
@@ -730,6 +729,8 @@ def baddbmm(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
 @row("addmv")
 def addmv(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Returns beta x + alpha a b of a vector b."""
+    if not is_floating(a.dtype):
+        beta, alpha = int(beta), int(alpha)
     product = _number_times(alpha, ops.mv(a, b))
     return product if beta == 0 else ops.add(_number_times(beta, x), product)
 

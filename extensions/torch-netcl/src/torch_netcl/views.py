@@ -108,6 +108,62 @@ def view_dtype(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     return fallback.view(_aten.view.dtype, x, dtype)  # type: ignore[no-any-return]
 
 
+def _replaced(view: Any) -> Callable[..., Any]:
+    """Returns the in-place form of a view: PyTorch's own compares with the size that its storage has in C++, 0."""
+
+    def replaced(x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        shown = view(x, *args, **kwargs)
+        return fallback.set_geometry(x, x.untyped_storage(), shown.storage_offset(), shown.size(), shown.stride())
+
+    return replaced
+
+
+TABLE |= {
+    "as_strided_": _replaced(as_strided),
+    "t_": _replaced(_aten.t.default),
+    "transpose_": _replaced(_aten.transpose.int),
+    "squeeze_": _replaced(_aten.squeeze.default),
+    "squeeze_.dim": _replaced(_aten.squeeze.dim),
+    "squeeze_.dims": _replaced(_aten.squeeze.dims),
+    "unsqueeze_": _replaced(_aten.unsqueeze.default),
+}
+
+
+def _scattered(view: Any) -> Callable[..., Any]:
+    """Returns the kernel that copies ``x`` and writes ``source`` into a view of the copy."""
+
+    def scattered(x: torch.Tensor, source: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        result = cloned(x)
+        part = view(result, *args, **kwargs)
+        if part.shape != source.shape:
+            raise RuntimeError(
+                f"expected src to have a size equal to the slice of self. src size = {list(source.shape)}, slice size "
+                f"= {list(part.shape)}"
+            )
+        copy(part, source)
+        return result
+
+    return scattered
+
+
+TABLE |= {
+    "select_scatter": _scattered(_aten.select.int),
+    "slice_scatter": _scattered(_aten.slice.Tensor),
+    "diagonal_scatter": _scattered(_aten.diagonal.default),
+}
+
+
+@kernel("as_strided_scatter")
+def as_strided_scatter(
+    x: torch.Tensor, source: torch.Tensor, size: Any, stride: Any, storage_offset: int | None = None
+) -> torch.Tensor:
+    """Returns a copy of ``x`` with ``source`` at strides of its memory."""
+    op = _aten.as_strided_scatter.default
+    if x.is_contiguous() and x.numel() * x.dtype.itemsize == x.untyped_storage().nbytes():
+        return _scattered(_aten.as_strided.default)(x, source, size, stride, storage_offset)  # type: ignore[no-any-return]
+    return fallback.call(op, x, source, size, stride, storage_offset)  # type: ignore[no-any-return]
+
+
 @kernel("resize_")
 def resize(x: torch.Tensor, size: Any, memory_format: Any = None) -> torch.Tensor:
     """Gives ``x`` another shape in place."""
