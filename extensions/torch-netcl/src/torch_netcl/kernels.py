@@ -139,19 +139,8 @@ def refused(error: Exception) -> bool:
 def kernel_of(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the kernel of a functional overload."""
     call = Call(op)
-    only = call.tensors == tuple(range(len(op._schema.arguments)))
-
-    def one(x: torch.Tensor) -> Any:
-        try:
-            value = take(x)
-            result = function(value)
-            if result._storage is value._storage:
-                result = clone(result)
-            return give(result)
-        except Exception as error:
-            if refused(error):
-                return fallback.after(error, op, (x,), {})
-            raise
+    arguments = op._schema.arguments
+    single = str(op._schema.returns[0].type) == "Tensor" and len(op._schema.returns) == 1
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -162,7 +151,46 @@ def kernel_of(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
                 return fallback.after(error, op, args, kwargs)
             raise
 
-    return one if only and len(call.tensors) == 1 and len(op._schema.returns) == 1 else kernel
+    def first(x: torch.Tensor, *rest: Any) -> Any:
+        try:
+            value = take(x)
+            result = function(value, *rest)
+            return give(clone(result) if result._storage is value._storage else result)
+        except Exception as error:
+            if refused(error):
+                return fallback.after(error, op, (x, *rest), {})
+            raise
+
+    def two(a: Any, b: Any) -> Any:
+        try:
+            x, y = take(a), take(b)
+        except Exception:  # a number, or what the longer way says
+            return kernel(a, b)
+        try:
+            return give(function(x, y))
+        except Exception as error:
+            if refused(error):
+                return fallback.after(error, op, (a, b), {})
+            raise
+
+    def scaled(a: Any, b: Any, **kwargs: Any) -> Any:
+        return kernel(a, b, **kwargs) if kwargs else two(a, b)
+
+    if single and not call.lists and call.tensors == (0,) and not any(a.kwarg_only for a in arguments):
+        return first
+    if single and call.tensors == (0, 1) and op._schema.name in FRESH:
+        return two if len(arguments) == 2 else scaled if arguments[2].kwarg_only else kernel
+    return kernel
+
+
+# Rows of two tensors whose results never have the memory of one.
+FRESH = {
+    f"aten::{name}"
+    for name in (
+        "add sub mul div pow eq ne lt le gt ge maximum minimum mm bmm mv dot atan2 logical_and logical_or logical_xor "
+        "bitwise_and bitwise_or bitwise_xor sigmoid_backward tanh_backward silu_backward gelu_backward"
+    ).split()
+}
 
 
 def _check_result(result: Any, target: torch.Tensor) -> None:

@@ -201,15 +201,14 @@ def take(tensor: torch.Tensor) -> Any:
 
     Raises NoKernel for a dtype that the device has not.
     """
-    storage = tensor.untyped_storage()
-    content = getattr(storage, "content", None)
-    dtype = DTYPES.get(tensor.dtype)
-    if content is None or content.dtype is not dtype:
-        content = retyped(tensor, storage)
-        if dtype is None:
-            raise NoKernel(f"{tensor.dtype} has no kernels on {ENGINE.device_label}")
-    if tensor.is_neg():  # the imaginary part of a conjugated tensor
-        return neg(_gathered(tensor, content))
+    storage: Any = tensor.untyped_storage()
+    try:
+        content = storage.content
+        if content.dtype is not DTYPES[tensor.dtype]:
+            content = retyped(tensor, storage)
+    except (AttributeError, KeyError):
+        retyped(tensor, storage)  # raises for a tensor of another device
+        raise NoKernel(f"{tensor.dtype} has no kernels on {ENGINE.device_label}") from None
     if tensor.is_contiguous():
         shape = tensor.shape
         if shape == content.shape:
@@ -221,7 +220,7 @@ def take(tensor: torch.Tensor) -> Any:
 
 def _gathered(tensor: torch.Tensor, content: Any) -> Any:
     shape, strides = tuple(tensor.shape), tensor.stride()
-    out = ENGINE.empty(shape, content.dtype)
+    out = ENGINE.empty(shape, content.dtype)  # a neg bit has only the imaginary part of a conjugated tensor
     if out.size:
         ENGINE.copy(
             content,
@@ -232,7 +231,7 @@ def _gathered(tensor: torch.Tensor, content: Any) -> Any:
             out_strides=contiguous_strides(shape),
             out_offset=0,
         )
-    return out
+    return neg(out) if tensor.is_neg() else out
 
 
 def put(tensor: torch.Tensor, value: Any) -> None:
@@ -256,7 +255,7 @@ def put(tensor: torch.Tensor, value: Any) -> None:
 
 def check_single(tensor: torch.Tensor) -> None:
     """Raises PyTorch's RuntimeError if elements of ``tensor`` share memory with each other."""
-    if any(step == 0 and size > 1 for size, step in zip(tensor.shape, tensor.stride())):
+    if tensor.numel() and any(step == 0 and size > 1 for size, step in zip(tensor.shape, tensor.stride())):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory "
             "location. Please clone() the tensor before performing the operation."

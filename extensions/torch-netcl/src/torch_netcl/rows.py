@@ -176,23 +176,28 @@ def div_mode(a: Any, b: Any, *, rounding_mode: str | None = None) -> Any:
 
 @row("floor_divide")
 def floor_divide(a: Any, b: Any) -> Any:
-    """Returns floor(a / b); a division of integers by zero is PyTorch's error, on the CPU."""
+    """Returns floor(a / b)."""
     kinds = [str(v.dtype) if hasattr(v, "dtype") else type(v) for v in (a, b)]
     dtype = promote(*kinds)
     if not is_floating(dtype):
-        if dtype == "bool" or hasattr(b, "dtype") or not b:
-            raise NoKernel("a division of integers that may be by zero")
+        _no_zero(b)
         return ops.floor_divide(a, b)
     return dispatch.call("aten_floor_quotient", *[v if hasattr(v, "dtype") else float(v) for v in (a, b)])
 
 
 @row("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
 def remainder(a: Any, b: Any) -> Any:
-    """Returns the remainder with the sign of b; of integers only by a number."""
+    """Returns the remainder with the sign of b."""
     kinds = [str(v.dtype) if hasattr(v, "dtype") else type(v) for v in (a, b)]
-    if not is_floating(promote(*kinds)) and (hasattr(b, "dtype") or not b):
-        raise NoKernel("a division of integers that may be by zero")
+    if not is_floating(promote(*kinds)):
+        _no_zero(b)
     return ops.mod(a, b)
+
+
+def _no_zero(b: Any) -> None:
+    """Raises NoKernel for a division of integers by the number 0, and of bools; by a tensor's zeros it gives zeros."""
+    if getattr(b, "dtype", None) == "bool" or not (hasattr(b, "dtype") or b):
+        raise NoKernel("a division by zero or of bools")
 
 
 @row("addcmul")
@@ -212,6 +217,8 @@ def clamp(x: Any, low: Any = None, high: Any = None) -> Any:
     """Returns x within limits."""
     if x.dtype == "bool" or (low is None and high is None):
         raise NoKernel("clamp")
+    if hasattr(low, "dtype") or hasattr(high, "dtype"):
+        return dispatch.call("clamp_between", x, low, high)
     return ops.clamp(x, low, high)
 
 
@@ -239,6 +246,48 @@ def round_decimals(x: Any, *, decimals: int = 0) -> Any:
 def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     """Returns x with numbers for NaN and infinities."""
     return ops.nan_to_num(x, 0.0 if nan is None else nan, posinf, neginf)
+
+
+@row("isneginf")
+def isneginf(x: Any) -> Any:
+    """Returns where x is -infinity."""
+    return ops.eq(floats(x), -inf)
+
+
+@row("isposinf")
+def isposinf(x: Any) -> Any:
+    """Returns where x is infinity."""
+    return ops.eq(floats(x), inf)
+
+
+@row("sgn")
+def sgn(x: Any) -> Any:
+    """Returns the sign."""
+    return ops.sign(x)
+
+
+@row("fmax")
+def fmax(a: Any, b: Any) -> Any:
+    """Returns the larger one, the other one beside NaN."""
+    return ops.where(ops.isnan(a), b, ops.where(ops.isnan(b), a, ops.maximum(a, b)))
+
+
+@row("fmin")
+def fmin(a: Any, b: Any) -> Any:
+    """Returns the smaller one, the other one beside NaN."""
+    return ops.where(ops.isnan(a), b, ops.where(ops.isnan(b), a, ops.minimum(a, b)))
+
+
+@row("logit")
+def logit(x: Any, eps: Any = None) -> Any:
+    """Returns log(x / (1 - x))."""
+    return ops.logit(floats(x), eps)
+
+
+@row("frac")
+def frac(x: Any) -> Any:
+    """Returns x without its whole part."""
+    return ops.sub(floats(x), ops.trunc(x))
 
 
 @row("elu")
@@ -329,17 +378,22 @@ def aminmax(x: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
 @row("argmax")
 def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Returns the position of the largest element."""
-    if x.ndim == 0 or (dim is None and keepdim):
-        raise NoKernel("0-d")
-    return ops.argmax(x, dim, keepdim)
+    return _argument(ops.argmax, x, dim, keepdim)
+
+
+def _argument(function: Callable[..., Any], x: Any, dim: int | None, keepdim: bool) -> Any:
+    if not x.ndim or not x.size:
+        raise NoKernel("0-d or empty")
+    if dim is None:
+        flat = function(ops.reshape(x, (x.size,)), 0, False)
+        return ops.reshape(flat, (1,) * x.ndim) if keepdim else flat
+    return function(x, dim, keepdim)
 
 
 @row("argmin")
 def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Returns the position of the smallest element."""
-    if x.ndim == 0 or (dim is None and keepdim):
-        raise NoKernel("0-d")
-    return ops.argmin(x, dim, keepdim)
+    return _argument(ops.argmin, x, dim, keepdim)
 
 
 def _truth(kind: str) -> None:
@@ -431,6 +485,26 @@ def logcumsumexp(x: Any, dim: int) -> Any:
     return ops.logcumsumexp(floats(x), dim) if x.ndim else _refuse("0-d")
 
 
+@row("trace")
+def trace(x: Any) -> Any:
+    """Returns the sum of the diagonal."""
+    return ops.trace(x)
+
+
+@row("nansum")
+def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """Returns the sum of what is not NaN."""
+    if not is_floating(x.dtype):
+        return ops.sum(x, axes(dim), keepdim, dtype=named(dtype))
+    return ops.sum(ops.where(ops.isnan(x), 0.0, x), axes(dim), keepdim, dtype=named(dtype))
+
+
+@row("linalg_cross")
+def cross(a: Any, b: Any, *, dim: int = -1) -> Any:
+    """Returns the cross product."""
+    return dispatch.call("linalg_cross", a, b, axis=dim)
+
+
 @row("_softmax")
 def softmax(x: Any, dim: int, half_to_float: bool) -> Any:
     """Returns the softmax."""
@@ -507,6 +581,8 @@ def nonzero(x: Any) -> Any:
 @row("bincount")
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     """Returns how often each number occurs."""
+    if weights is not None and weights.dtype not in ("float32", "float64"):
+        weights = as_type(weights, named(torch.float64))
     return ops.bincount(x, weights, minlength)
 
 
@@ -642,6 +718,27 @@ def _values_in_front(x: Any, key: tuple[Any, ...], values: Any, indices: Any) ->
     at = places[0]
     order = [*range(at, at + rank), *range(at), *range(at + rank, whole)]
     return ops.permute(values, order)
+
+
+@row("index_fill.int_Scalar", "index_fill.int_Tensor")
+def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
+    """Returns x with ``value`` at positions."""
+    if not x.ndim or not index.size or index.ndim != 1:
+        raise NoKernel("0-d or empty")
+    shape = list(x.shape)
+    shape[dim] = index.size
+    source = ENGINE.empty(tuple(shape), x.dtype)
+    if hasattr(value, "dtype"):
+        source = ops.clone(ops.expand(as_type(value, x.dtype), tuple(shape)))
+    else:
+        ENGINE.fill(source, value)
+    return ops.index_copy(x, dim, index, source)
+
+
+@row("isin.Tensor_Tensor")
+def isin(x: Any, other: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
+    """Returns which elements are among others."""
+    return ops.isin(x, other, assume_unique=assume_unique, invert=invert)
 
 
 @row("embedding")

@@ -329,6 +329,27 @@ def fill_tensor(x: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
     return copy(x, value)
 
 
+def _on_host(op: Any) -> Callable[..., Any]:
+    """Returns the kernel of an op whose results are of numbers alone: PyTorch computes them on the CPU."""
+    return lambda *args, **kwargs: fallback.on_cpu(op, args, kwargs)
+
+
+for _name in (
+    "arange.start_out linspace.out logspace.out eye.out eye.m_out randperm.generator_out randperm.out tril_indices "
+    "triu_indices"
+).split():
+    _base, _, _last = _name.partition(".")
+    TABLE[_name] = _on_host(getattr(getattr(_aten, _base), _last or "default"))
+
+
+@kernel("equal")
+def equal(x: torch.Tensor, other: torch.Tensor) -> bool:
+    """Returns True if shapes and elements are equal."""
+    if x.device != other.device:
+        raise RuntimeError(f"Cannot compare two tensors on different devices. Got: {x.device} and {other.device}")
+    return x.shape == other.shape and bool(torch.eq(x, other).all())
+
+
 @kernel("record_stream")
 def record_stream(x: torch.Tensor, stream: Any) -> None:
     """Does nothing: netcl's queue orders all work."""
