@@ -5,6 +5,7 @@ Nothing here loads netcl before it is asked for: ``loaded()`` gives the modules 
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import threading
@@ -45,11 +46,58 @@ def setup() -> None:
     if _library is not None:
         return
     backend_registration._setup_privateuseone_for_python_backend("ocl", _module(), _Hooks(), _Guard())
-    torch.Tensor.ocl.__doc__ = 'Returns the tensor on device "ocl".'  # type: ignore[attr-defined]
+    _follow_modules()
     _library = torch.library.Library("_", "IMPL")
     _library.fallback(_first_call, "PrivateUse1")
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_after_fork)
+
+
+class _Swapping:
+    """PyTorch's way of moving the parameters of a module that keeps the objects, so that tied weights stay tied.
+
+    Its usual way, ``parameter.data = moved``, refuses a private backend.
+    """
+
+    def __enter__(self) -> None:
+        self._before = torch.__future__.get_swap_module_params_on_conversion()
+        torch.__future__.set_swap_module_params_on_conversion(True)
+
+    def __exit__(self, *error: object) -> None:
+        torch.__future__.set_swap_module_params_on_conversion(self._before)
+
+
+def _follow_modules() -> None:
+    """Makes modules swap their parameters if these come to the device, or are there."""
+    apply_to_all, move = torch.nn.Module._apply, torch.nn.Module.to
+
+    @functools.wraps(apply_to_all)
+    def _apply(self: Any, fn: Any, recurse: bool = True) -> Any:
+        if not torch.__future__.get_swap_module_params_on_conversion() and _is_here(self):
+            with _Swapping():
+                return apply_to_all(self, fn, recurse)
+        return apply_to_all(self, fn, recurse)
+
+    @functools.wraps(move)
+    def to(self: Any, *args: Any, **kwargs: Any) -> Any:
+        place = torch._C._nn._parse_to(*args, **kwargs)[0]
+        if place is not None and place.type == "ocl":
+            with _Swapping():
+                return move(self, *args, **kwargs)
+        return move(self, *args, **kwargs)
+
+    def ocl(self: Any, device: Any = None) -> Any:
+        """Moves all parameters and buffers to device "ocl", in place."""
+        _check_index(device)
+        return to(self, "ocl")
+
+    torch.nn.Module._apply, torch.nn.Module.to = _apply, to  # type: ignore[method-assign]
+    torch.nn.Module.ocl = ocl  # type: ignore[attr-defined]
+
+
+def _is_here(module: Any) -> bool:
+    first = next(module.parameters(), None)
+    return first is not None and first.device.type == "ocl"
 
 
 def _after_fork() -> None:

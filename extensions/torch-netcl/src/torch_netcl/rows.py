@@ -586,6 +586,12 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
     return ops.bincount(x, weights, minlength)
 
 
+@row("histc")
+def histc(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+    """Returns the number of elements in each bin; of integers too, as on CUDA."""
+    return as_type(ops.histc(x if is_floating(x.dtype) else as_type(x, "float32"), bins, min, max), x.dtype)
+
+
 @row("_unique2")
 def unique(x: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
     """Returns the distinct elements in order."""
