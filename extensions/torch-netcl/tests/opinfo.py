@@ -211,6 +211,8 @@ def check_out(op: Any, sample: Any, dtype: str) -> str:
     filled, refused = attempt(lambda: op(at_cpu.input, *at_cpu.args, **at_cpu.kwargs, out=outs))
     if refused is not None:
         return ""
+    if filled is not None and difference(filled, wanted, dtype):
+        return ""  # PyTorch's own results differ, as of a lazy conjugate
     at_ocl = Sample(sample, "ocl", False, op.name)
     outs = tree_map(
         lambda x: torch.empty(x.shape, dtype=x.dtype, device="ocl") if isinstance(x, torch.Tensor) else x, wanted

@@ -21,6 +21,7 @@ _lock = threading.RLock()
 _forked = False
 _seed: int | None = None
 _library: Any = None
+_kernels: Any = None
 
 
 class _Hooks(torch._C._acc.PrivateUse1Hooks):
@@ -47,8 +48,10 @@ def setup() -> None:
         return
     backend_registration._setup_privateuseone_for_python_backend("ocl", _module(), _Hooks(), _Guard())
     _follow_modules()
-    _library = torch.library.Library("_", "IMPL")
-    _library.fallback(_first_call, "PrivateUse1")
+    # Every tensor of the device begins with one of these, and a fallback for all ops takes PyTorch 10 ms to register.
+    _library = torch.library.Library("aten", "IMPL")
+    for op in (torch.ops.aten.empty.memory_format, torch.ops.aten.empty_strided.default):
+        _library.impl(op._schema.name + f".{op._schema.overload_name}".rstrip("."), _first(op), "PrivateUse1")
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_after_fork)
 
@@ -102,39 +105,41 @@ def _is_here(module: Any) -> bool:
 
 def _after_fork() -> None:
     global _forked
-    _forked = "torch_netcl.kernels" in sys.modules
+    _forked = _kernels is not None
 
 
-def _first_call(op: Any, *args: Any, **kwargs: Any) -> Any:
-    """Loads all kernels at the first call on the device; afterwards, computes what has none."""
-    if "torch_netcl.kernels" in sys.modules and not loading:
-        return sys.modules["torch_netcl.fallback"].call(op, *args, **kwargs)
-    loaded()
-    return op(*args, **kwargs)
+def _first(op: Any) -> Any:
+    """Returns the kernel of ``op`` that loads all kernels and calls again."""
 
+    def call(*args: Any, **kwargs: Any) -> Any:
+        loaded()
+        return op(*args, **kwargs)
 
-loading = False
+    return call
 
 
 def loaded() -> ModuleType:
     """Returns the module with the kernels, loaded at the first call."""
-    global _seed, loading
-    with _lock:
-        if "torch_netcl.kernels" not in sys.modules or loading:
-            loading = True
-            from torch_netcl import kernels
+    global _seed, _kernels
+    if _kernels is None:
+        with _lock:
+            if _kernels is None:
+                from torch_netcl import kernels
 
-            kernels.register()
-            loading = False
-            if _seed is not None:
-                kernels.random.manual_seed(_seed)
-                _seed = None
-        return sys.modules["torch_netcl.kernels"]
+                if _library is None:
+                    raise RuntimeError(f"device 'ocl' is not registered: {torch_netcl.refused}")
+                _library._destroy()
+                kernels.register()
+                if _seed is not None:
+                    kernels.random.manual_seed(_seed)
+                    _seed = None
+                _kernels = kernels
+    return _kernels
 
 
 def is_loaded() -> bool:
     """True if the device was used in this process."""
-    return "torch_netcl.kernels" in sys.modules
+    return _kernels is not None
 
 
 # -- the module torch.ocl --------------------------------------------------------------------------------------------

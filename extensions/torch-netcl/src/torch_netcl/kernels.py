@@ -23,7 +23,7 @@ TABLE: dict[str, Callable[..., Any]] = {**rows.TABLE, **expressions.GRADIENTS}
 DIRECT: dict[str, Callable[..., Any]] = {**views.TABLE, **random.TABLE, **attention.TABLE, **optimizers.TABLE}
 registered: list[str] = []  # the overloads with kernels of this device
 _library = torch.library.Library("aten", "IMPL")
-_put_back: list[Any] = []
+_others = torch.library.Library("_", "IMPL")
 
 
 def overload(name: str) -> Any:
@@ -310,5 +310,6 @@ def register() -> None:
         for name, function in TABLE.items():
             _add(name, function)
         rows.add_decompositions(implement, registered)
+        _others.fallback(fallback.call, "PrivateUse1")
         amp.register()
     saving.register()

@@ -71,7 +71,6 @@ SAME |= {
     "gather": "take_along_dim",
     "flip": "flip",
     "roll": "roll",
-    "polygamma": "polygamma",
 }
 for _part in ("bitwise_and", "bitwise_or", "bitwise_xor"):
     SAME |= {f"{_part}.Tensor": _part}
@@ -282,6 +281,12 @@ def fmin(a: Any, b: Any) -> Any:
 def logit(x: Any, eps: Any = None) -> Any:
     """Returns log(x / (1 - x))."""
     return ops.logit(floats(x), eps)
+
+
+@row("polygamma")
+def polygamma(n: int, x: Any) -> Any:
+    """Returns a derivative of digamma; beyond the first, float32 loses digits between poles."""
+    return ops.polygamma(n, x) if n < 2 else _refuse("a higher derivative")
 
 
 @row("frac")
