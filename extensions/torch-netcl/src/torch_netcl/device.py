@@ -21,6 +21,7 @@ _lock = threading.RLock()
 _forked = False
 _seed: int | None = None
 _library: Any = None
+_pins: Any = None
 _kernels: Any = None
 
 
@@ -42,16 +43,18 @@ class _Guard(torch._C._acc.DeviceGuard):
 
 def setup() -> None:
     """Registers the device with PyTorch; raises ImportError for a torch outside of the range."""
-    global _library
+    global _library, _pins
     torch_netcl.check_version(torch.__version__)
     if _library is not None:
         return
     backend_registration._setup_privateuseone_for_python_backend("ocl", _module(), _Hooks(), _Guard())
     _follow_modules()
+    _follow_accelerator()
     # Every tensor of the device begins with one of these, and a fallback for all ops takes PyTorch 10 ms to register.
-    _library = torch.library.Library("aten", "IMPL")
+    _library, _pins = (torch.library.Library("aten", "IMPL") for _ in range(2))
     for op in (torch.ops.aten.empty.memory_format, torch.ops.aten.empty_strided.default):
         _library.impl(op._schema.name + f".{op._schema.overload_name}".rstrip("."), _first(op), "PrivateUse1")
+    _pins.impl("_pin_memory", _pinned, "CPU")
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_after_fork)
 
@@ -96,6 +99,28 @@ def _follow_modules() -> None:
 
     torch.nn.Module._apply, torch.nn.Module.to = _apply, to  # type: ignore[method-assign]
     torch.nn.Module.ocl = ocl  # type: ignore[attr-defined]
+
+
+def _follow_accelerator() -> None:
+    """Makes ``torch.accelerator`` ask this module where PyTorch asks an allocator in C++, which there is none."""
+    names = "empty_cache get_device_capability max_memory_allocated memory_allocated memory_reserved memory_stats"
+    for name in (*names.split(), "synchronize", "reset_peak_memory_stats"):
+        setattr(torch.accelerator, name, _asking(globals()[name], getattr(torch.accelerator, name, None)))
+
+
+def _asking(own: Any, whole: Any) -> Any:
+    @functools.wraps(whole or own)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if whole is None or str(torch._C._get_accelerator()) == "ocl":
+            return own(*args, **kwargs)
+        return whole(*args, **kwargs)
+
+    return call
+
+
+def _pinned(x: torch.Tensor, device: Any = None) -> torch.Tensor:
+    """Returns a copy in plain memory: netcl stages copies to the device itself."""
+    return x.clone()
 
 
 def _is_here(module: Any) -> bool:
@@ -228,40 +253,45 @@ def synchronize(device: Any = None) -> None:
         _engine().finish()
 
 
-def _pools() -> dict[str, Any]:
-    if not is_loaded() or _engine().name != "cl":
-        return {}
-    from netcl.core.memory.pools import memory_stats
-
-    return dict(memory_stats(_engine().queue))
+def _pool() -> Any:
+    """Returns netcl's memory pool of the device; None before the device is used, and on NumPy, which has none."""
+    return getattr(_engine(), "pool", None) if is_loaded() else None
 
 
 def memory_stats(device: Any = None) -> dict[str, Any]:
     """Returns the figures of netcl's memory pool; empty on NumPy, which has none."""
     _check_index(device)
-    return _pools()
+    pool = _pool()
+    return {} if pool is None else dict(pool.get_stats())
 
 
 def memory_allocated(device: Any = None) -> int:
     """Returns the bytes of the tensors on the device; 0 on NumPy, which keeps no account."""
-    return int(memory_stats(device).get("used", 0))
+    return int(memory_stats(device).get("bytes_in_use", 0))
 
 
 def max_memory_allocated(device: Any = None) -> int:
     """Returns the largest number of bytes that tensors have had at a time; 0 on NumPy."""
-    return int(memory_stats(device).get("peak", 0))
+    return int(memory_stats(device).get("peak_bytes", 0))
 
 
 def memory_reserved(device: Any = None) -> int:
     """Returns the bytes of the tensors and of the buffers that are kept for others; 0 on NumPy."""
-    stats = memory_stats(device)
-    return int(stats.get("used", 0)) + int(stats.get("cached", 0))
+    return int(memory_stats(device).get("bytes_allocated", 0))
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Makes ``max_memory_allocated`` start from the bytes in use."""
+    _check_index(device)
+    pool = _pool()
+    if pool is not None:
+        pool.reset_peak()
 
 
 def empty_cache() -> None:
     """Gives the kept buffers back to the driver."""
-    if is_loaded() and _engine().name == "cl":
-        from netcl.core.memory.pools import empty_cache as emptied
+    if _pool() is not None:
+        from netcl.core.memory import empty_cache as emptied
 
         emptied()
 
@@ -337,7 +367,7 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 _PUBLIC = (
     "current_device device device_count device_name empty_cache get_amp_supported_dtype get_device_capability "
     "get_device_name get_rng_state get_rng_state_all init initial_seed is_available is_bf16_supported is_initialized "
-    "manual_seed manual_seed_all max_memory_allocated memory_allocated memory_reserved memory_stats seed seed_all "
+    "manual_seed manual_seed_all max_memory_allocated memory_allocated memory_reserved memory_stats reset_peak_memory_stats seed seed_all "
     "set_device set_rng_state set_rng_state_all synchronize"
 ).split()
 

@@ -26,7 +26,7 @@ SAME = {
         "abs acos acosh asin asinh atan atanh ceil cos cosh digamma erf erfc erfinv exp exp2 expm1 floor i0 isnan isinf "
         "lgamma log log10 log1p log2 logical_not mish neg reciprocal relu round rsqrt sigmoid sign signbit silu sin "
         "sinc sinh sqrt tan tanh trunc bitwise_not atan2 heaviside hypot logaddexp logical_and "
-        "logical_or logical_xor maximum minimum nextafter mm bmm mv dot tril triu"
+        "logical_or logical_xor maximum minimum nextafter tril triu"
     ).split()
 }
 SAME |= {
@@ -822,15 +822,52 @@ def _number_times(value: Any, x: Any) -> Any:
     return x if value == 1 else ops.mul(x, value)
 
 
+def _alike(*tensors: Any) -> None:
+    """Raises NoKernel for tensors of several dtypes, which PyTorch refuses."""
+    if len({x.dtype for x in tensors if x is not None}) != 1:
+        raise NoKernel("operands of several dtypes")
+
+
+@row("mm")
+def mm(a: Any, b: Any) -> Any:
+    """Returns the product of two matrices."""
+    if a.dtype is not b.dtype:
+        raise NoKernel("operands of several dtypes")
+    return ops.mm(a, b)
+
+
+@row("bmm")
+def bmm(a: Any, b: Any) -> Any:
+    """Returns the products of two stacks of matrices."""
+    _alike(a, b)
+    return ops.bmm(a, b)
+
+
+@row("mv")
+def mv(a: Any, b: Any) -> Any:
+    """Returns the product of a matrix and a vector."""
+    _alike(a, b)
+    return ops.mv(a, b)
+
+
+@row("dot")
+def dot(a: Any, b: Any) -> Any:
+    """Returns the product of two vectors."""
+    _alike(a, b)
+    return ops.dot(a, b)
+
+
 @row("addmm")
 def addmm(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Returns beta x + alpha a b."""
+    _alike(x, a, b)
     return ops.addmm(x, a, b, beta, alpha)
 
 
 @row("baddbmm")
 def baddbmm(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """Returns the same of stacks."""
+    _alike(x, a, b)
     return ops.baddbmm(x, a, b, beta, alpha)
 
 
@@ -866,7 +903,7 @@ def convolution(
     rank = weight.ndim - 2
     if x.ndim != weight.ndim or not x.size or not 1 <= rank <= 3:
         raise NoKernel("shape")
-    floats(x)
+    _alike(floats(x), weight, bias)
     stride, padding, dilation = (_wide(value, rank) for value in (stride, padding, dilation))
     if transposed:
         return _convolution(rank, True)(

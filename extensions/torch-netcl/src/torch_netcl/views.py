@@ -25,9 +25,13 @@ def kernel(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return add
 
 
-def _only_strided(layout: Any) -> None:
+def _only_strided(layout: Any, device: Any = None) -> None:
     if layout not in (None, torch.strided):
         raise NotImplementedError(f"device 'ocl' has strided tensors only, got layout {layout}")
+    if device is not None and device.index not in (None, 0):
+        raise RuntimeError(
+            f"{device}: PyTorch counts one device of this backend; set NETCL_DEVICE in each process instead"
+        )
 
 
 @kernel("empty.memory_format")
@@ -35,7 +39,7 @@ def empty(
     size: Any, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None, memory_format: Any = None
 ) -> torch.Tensor:
     """Returns a tensor of undefined values."""
-    _only_strided(layout)
+    _only_strided(layout, device)
     dtype = dtype or torch.get_default_dtype()
     if any(length < 0 for length in size):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
@@ -57,7 +61,7 @@ def empty_strided(
     size: Any, stride: Any, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None
 ) -> torch.Tensor:
     """Returns a tensor of undefined values with these strides."""
-    _only_strided(layout)
+    _only_strided(layout, device)
     dtype = dtype or torch.get_default_dtype()
     shape = tuple(size)
     if tuple(stride) == memory.contiguous_strides(shape):
