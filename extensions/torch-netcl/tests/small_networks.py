@@ -73,13 +73,26 @@ def lstm() -> nn.Module:
     return Last()
 
 
+def gru() -> nn.Module:
+    class Last(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cells, self.head = nn.GRU(8, 12, batch_first=True), nn.Linear(12, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.head(self.cells(x)[0][:, -1])
+
+    return Last()
+
+
 BATCHES: dict[str, Callable[[], tuple[torch.Tensor, torch.Tensor]]] = {
     "mlp": lambda: (torch.randn(16, 8), torch.randint(0, 4, (16,))),
     "cnn": lambda: (torch.randn(6, 1, 8, 8), torch.randint(0, 4, (6,))),
     "lstm": lambda: (torch.randn(5, 7, 8), torch.randint(0, 4, (5,))),
+    "gru": lambda: (torch.randn(5, 7, 8), torch.randint(0, 4, (5,))),
     "gpt": lambda: (torch.randint(0, 50, (3, 12)), torch.randint(0, 50, (36,))),
 }
-MODELS: dict[str, Callable[[], nn.Module]] = {"mlp": mlp, "cnn": cnn, "lstm": lstm, "gpt": Gpt}
+MODELS: dict[str, Callable[[], nn.Module]] = {"mlp": mlp, "cnn": cnn, "lstm": lstm, "gru": gru, "gpt": Gpt}
 OPTIMIZERS: dict[str, Callable[[Any], torch.optim.Optimizer]] = {
     "adamw": lambda p: torch.optim.AdamW(p, lr=1e-3),
     "adamw-fused": lambda p: torch.optim.AdamW(p, lr=1e-3, fused=True),

@@ -345,6 +345,8 @@ def function_of(op: Any) -> Callable[..., Any]:
 
     name = _name(op)
     function = GRAPH.get(name) or kernels.TABLE.get(name)
+    if function is None and name.endswith(".Scalar"):
+        function = kernels.TABLE.get(name.removesuffix("Scalar") + "Tensor")
     if name in ("sym_size.int", "sym_numel"):
         return (lambda x, dim: x.shape[dim]) if name == "sym_size.int" else (lambda x: x.size)
     if function is None:

@@ -158,6 +158,7 @@ def loaded() -> ModuleType:
                 if _seed is not None:
                     kernels.random.manual_seed(_seed)
                     _seed = None
+                sys.modules["torch.ocl"]._initialized = True  # type: ignore[attr-defined]
                 _kernels = kernels
     return _kernels
 
@@ -378,5 +379,6 @@ def _module() -> ModuleType:
     for name in (*_PUBLIC, "_is_in_bad_fork"):
         setattr(module, name, globals()[name])
     module.__all__ = list(_PUBLIC)  # type: ignore[attr-defined]
+    module._initialized = False  # type: ignore[attr-defined]
     sys.modules["torch.ocl"] = module
     return module

@@ -1096,6 +1096,47 @@ def layer_norm_backward(
     return by_x, by_weight, by_bias
 
 
+@row("native_group_norm")
+def group_norm(x: Any, weight: Any, bias: Any, n: int, c: int, hxw: int, group: int, eps: float) -> Any:
+    """Returns the normalized x, and means and reciprocal deviations of the groups."""
+    if not floats(x).size:
+        raise NoKernel("empty")
+    rows = ops.reshape(x, (n, group, x.size // (n * group)))
+    value, mean, rstd = dispatch.call("aten_layer_norm", rows, None, None, axes=(2,), eps=eps)
+    value = ops.reshape(value, x.shape)
+    if weight is not None:
+        value = ops.mul(value, _column(weight, x.ndim))
+    if bias is not None:
+        value = ops.add(value, _column(bias, x.ndim))
+    return as_type(value, x.dtype), ops.reshape(mean, (n, group)), ops.reshape(rstd, (n, group))
+
+
+@row("native_group_norm_backward")
+def group_norm_backward(
+    grad: Any, x: Any, mean: Any, rstd: Any, weight: Any, n: int, c: int, hxw: int, group: int, output_mask: Any
+) -> Any:
+    """Returns the gradients of a group norm by x, weight and bias."""
+    if not x.size:
+        raise NoKernel("empty")
+    by_x = by_weight = by_bias = None
+    parts = (n, group, c // group, hxw)
+    if output_mask[0]:
+        by_value = grad if weight is None else as_type(ops.mul(grad, _column(weight, x.ndim)), grad.dtype)
+        rows = (n, group, x.size // (n * group))
+        m, r = (ops.reshape(value, (n, group, 1)) for value in (mean, rstd))
+        by_x = dispatch.call(
+            "aten_layer_norm_backward", ops.reshape(by_value, rows), ops.reshape(x, rows), m, r, None, axes=(2,)
+        )
+        by_x = ops.reshape(by_x, x.shape)
+    if output_mask[1] and weight is not None:
+        m, r = (ops.reshape(value, (n, group, 1, 1)) for value in (mean, rstd))
+        products = dispatch.call("aten_normalized_times", ops.reshape(grad, parts), ops.reshape(x, parts), m, r)
+        by_weight = as_type(ops.reshape(ops.sum(products, (0, 3)), (c,)), weight.dtype)
+    if output_mask[2]:
+        by_bias = ops.reshape(ops.sum(ops.reshape(grad, parts), (0, 3)), (c,))
+    return by_x, by_weight, by_bias
+
+
 def _column(value: Any, rank: int) -> Any:
     return None if value is None else ops.reshape(value, (value.size,) + (1,) * (rank - 2))
 
@@ -1180,7 +1221,7 @@ def add_decompositions(implement: Callable[..., Any], registered: list[str]) -> 
 DECOMPOSED = (
     "mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward "
     "binary_cross_entropy binary_cross_entropy_backward nll_loss_backward nll_loss2d_backward nll_loss_forward "
-    "nll_loss2d_forward native_group_norm native_group_norm_backward embedding_dense_backward native_dropout_backward "
+    "nll_loss2d_forward embedding_dense_backward native_dropout_backward "
     "addr logaddexp2 select_backward slice_backward diagonal_backward index_add_ "
     "unfold_backward new_zeros frac triu_indices tril_indices rot90 logit_backward "
     "masked_scatter upsample_nearest2d upsample_bilinear2d upsample_nearest1d"
