@@ -17,6 +17,8 @@ import torch
 import transformers
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSeq2SeqLM
 
+from torch_netcl import words
+
 TOLERANCE = 1e-4
 SMALL: dict[str, Any] = {
     "vocab_size": 99,
@@ -71,18 +73,18 @@ SMALL: dict[str, Any] = {
     "embed_dim": 16,
     "window_size": 2,
 }
-PROBABILITIES = (
+PROBABILITIES = words(
     "dropout attention_dropout activation_dropout hidden_dropout_prob attention_probs_dropout_prob resid_pdrop "
     "embd_pdrop attn_pdrop dropout_rate classifier_dropout hidden_dropout drop_path_rate layerdrop encoder_layerdrop "
     "decoder_layerdrop embd_dropout embed_dropout"
-).split()
-CAUSAL = (
+)
+CAUSAL = words(
     "gpt2 gpt_neo gpt_neox gptj opt bloom llama mistral mixtral qwen2 qwen3 qwen2_moe gemma gemma2 phi phi3 falcon mpt "
     "stablelm starcoder2 olmo olmo2 cohere granite codegen gpt_bigcode xglm biogpt mamba smollm3 persimmon nemotron"
-).split()
-MASKED = "bert roberta distilbert albert electra deberta-v2 mobilebert camembert xlm-roberta".split()
-TO_SEQUENCE = "t5 bart mbart pegasus marian m2m_100".split()
-IMAGES = "vit deit dinov2 swin beit".split()
+)
+MASKED = words("bert roberta distilbert albert electra deberta-v2 mobilebert camembert xlm-roberta")
+TO_SEQUENCE = words("t5 bart mbart pegasus marian m2m_100")
+IMAGES = words("vit deit dinov2 swin beit")
 FAMILIES = (*CAUSAL, *MASKED, *TO_SEQUENCE, *IMAGES)
 
 
@@ -179,7 +181,7 @@ def main(names: list[str]) -> int:
         began = time.time()
         try:
             far = differences(family)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - it is printed
             failed += 1
             print(f"{family}: {type(error).__name__}: {' '.join(str(error).split())[:200]}", flush=True)
             continue

@@ -15,6 +15,7 @@ import time
 import warnings
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-EXCEPTIONS: dict[str, Any] = tomllib.loads(
-    (Path(__file__).parent / "exceptions.toml").read_text(encoding="utf-8")
-)
+EXCEPTIONS: dict[str, Any] = tomllib.loads((Path(__file__).parent / "exceptions.toml").read_text(encoding="utf-8"))
 DTYPES = ("float32", "int64", "bool", "float16", "bfloat16")
 TOLERANCES = {"float32": (1e-4, 2e-5), "float16": (4e-3, 4e-3), "bfloat16": (3.2e-2, 3.2e-2)}
 
@@ -105,6 +104,11 @@ def difference(got: Any, wanted: Any, dtype: str, factor: float = 1.0, name: str
     return ""
 
 
+def called(function: Any, sample: Any) -> Any:
+    """Returns the results of a call."""
+    return function(sample.input, *sample.args, **sample.kwargs)
+
+
 def gradients(function: Any, sample: Any) -> Any:
     """Returns the results of a call, and the gradients of its leaves."""
     results = function(sample.input, *sample.args, **sample.kwargs)
@@ -163,7 +167,7 @@ def attempt(function: Any) -> Any:
     """Returns a result, and the error of a call."""
     try:
         return function(), None
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - it is compared
         return None, error
 
 
@@ -175,13 +179,12 @@ def check_sample(op: Any, sample: Any, dtype: str, backward: bool) -> list[tuple
     if in_place is not None and not getattr(sample, "broadcasts_input", False):
         forms["in-place"] = (in_place, False)
     for form, (function, with_gradient) in forms.items():
-        if with_gradient:
-            wanted, refused = attempt(lambda: gradients(function, Sample(sample, "cpu", True, op.name)))
-            got, error = attempt(lambda: gradients(function, Sample(sample, "ocl", True, op.name)))
-        else:
-            (at_cpu, at_ocl) = Sample(sample, "cpu", False, op.name), Sample(sample, "ocl", False, op.name)
-            wanted, refused = attempt(lambda: function(at_cpu.input, *at_cpu.args, **at_cpu.kwargs))
-            got, error = attempt(lambda: function(at_ocl.input, *at_ocl.args, **at_ocl.kwargs))
+        here, there = (Sample(sample, device, with_gradient, op.name) for device in ("cpu", "ocl"))
+        call = gradients if with_gradient else called
+        (wanted, refused), (got, error) = (
+            attempt(partial(call, function, here)),
+            attempt(partial(call, function, there)),
+        )
         if refused is not None:
             if error is None and form == "values" and not with_gradient:
                 faults.append((form, f"no error, expected {type(refused).__name__}: {refused}"[:200]))
@@ -253,7 +256,7 @@ def check(dtypes: tuple[str, ...], limit: int, wanted: str = "", every: int = 1)
             torch.manual_seed(0)
             try:
                 samples = list(zip(range(limit), op.sample_inputs("cpu", dtype, requires_grad=backward)))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - it is printed
                 outcome.counts["no samples"] += 1
                 print(f"{name} {full_name(op)}: PyTorch makes no samples: {error}"[:160])
                 continue

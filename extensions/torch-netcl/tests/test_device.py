@@ -25,7 +25,9 @@ def test_a_view_shows_writes_and_passes_them_on() -> None:
     expected = torch.zeros(4, 5)
     expected.t()[1:4, ::2].add_(1)
     assert torch.equal(x.cpu(), expected)
-    assert view._base is x and view.storage_offset() == 1 and view.stride() == (1, 10)
+    assert view._base is x
+    assert view.storage_offset() == 1
+    assert view.stride() == (1, 10)
     x.fill_(3)
     assert view.eq(3).all()
 
@@ -42,9 +44,12 @@ def test_as_strided_reads_and_writes(offset: int) -> None:
 
 def test_views_in_place_and_resize() -> None:
     x = torch.arange(6.0, device="ocl").view(2, 3)
-    assert x.t_().shape == (3, 2) and x.unsqueeze_(0).shape == (1, 3, 2) and x.squeeze_().shape == (3, 2)
+    assert x.t_().shape == (3, 2)
+    assert x.unsqueeze_(0).shape == (1, 3, 2)
+    assert x.squeeze_().shape == (3, 2)
     y = torch.arange(4.0, device="ocl")
-    assert y.resize_(2, 3).shape == (2, 3) and y.flatten()[:4].tolist() == [0, 1, 2, 3]
+    assert y.resize_(2, 3).shape == (2, 3)
+    assert y.flatten()[:4].tolist() == [0, 1, 2, 3]
 
 
 def test_bits_are_shown_as_another_dtype() -> None:
@@ -62,10 +67,12 @@ def test_a_write_into_elements_that_share_memory_is_refused() -> None:
 
 def test_out_is_filled_and_resized() -> None:
     x, out = torch.randn(3, device="ocl"), torch.empty(0, device="ocl")
-    assert torch.exp(x, out=out) is out and torch.allclose(out.cpu(), x.cpu().exp())
+    assert torch.exp(x, out=out) is out
+    assert torch.allclose(out.cpu(), x.cpu().exp())
     part = torch.zeros(6, device="ocl")
     torch.add(x, x, out=part[::2])
-    assert torch.equal(part[::2].cpu(), (x + x).cpu()) and part[1::2].eq(0).all()
+    assert torch.equal(part[::2].cpu(), (x + x).cpu())
+    assert part[1::2].eq(0).all()
 
 
 def test_in_place_has_the_rules_of_dtypes_and_shapes() -> None:
@@ -108,10 +115,12 @@ def test_copies_and_pickles_share_and_keep_what_they_have() -> None:
     twin = copy.deepcopy(model)
     with torch.no_grad():
         twin[0].weight.zero_()
-    assert not model[0].weight.eq(0).all() and isinstance(twin[0].weight, nn.Parameter)
+    assert not model[0].weight.eq(0).all()
+    assert isinstance(twin[0].weight, nn.Parameter)
     x = torch.randn(2, 3, device="ocl")
     again = pickle.loads(pickle.dumps({"x": x, "row": x[1]}))
-    assert torch.equal(again["x"].cpu(), x.cpu()) and again["row"].device.type == "ocl"
+    assert torch.equal(again["x"].cpu(), x.cpu())
+    assert again["row"].device.type == "ocl"
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64])
@@ -122,7 +131,8 @@ def test_files_keep_values_and_places(dtype: torch.dtype) -> None:
     for place, device in ((None, "ocl"), ("cpu", "cpu"), ("ocl", "ocl")):
         stream.seek(0)
         loaded = torch.load(stream, map_location=place)
-        assert loaded["x"].device.type == device and torch.equal(loaded["view"].cpu(), x[1].cpu())
+        assert loaded["x"].device.type == device
+        assert torch.equal(loaded["view"].cpu(), x[1].cpu())
         assert loaded["view"].untyped_storage()._cdata == loaded["x"].untyped_storage()._cdata
     stream = io.BytesIO()
     torch.save(x.cpu(), stream)
@@ -152,8 +162,10 @@ def test_tied_weights_stay_tied() -> None:
     weight = model["a"].weight
     for place in ("ocl", "cpu"):
         model.to(place)
-        assert model["b"].weight is model["a"].weight is weight and weight.device.type == place
-    assert model.ocl()["a"].weight is weight and weight.is_ocl
+        assert model["b"].weight is model["a"].weight is weight
+        assert weight.device.type == place
+    assert model.ocl()["a"].weight is weight
+    assert weight.is_ocl
 
 
 def test_seeds_and_states_repeat_numbers() -> None:
@@ -161,7 +173,8 @@ def test_seeds_and_states_repeat_numbers() -> None:
     one = torch.randn(5, device="ocl"), torch.randint(0, 9, (5,), device="ocl")
     torch.manual_seed(3)
     other = torch.randn(5, device="ocl"), torch.randint(0, 9, (5,), device="ocl")
-    assert torch.equal(one[0], other[0]) and torch.equal(one[1], other[1])
+    assert torch.equal(one[0], other[0])
+    assert torch.equal(one[1], other[1])
     state = torch.ocl.get_rng_state()
     one_more = torch.rand(4, device="ocl"), torch.multinomial(torch.ones(9, device="ocl"), 5)
     torch.ocl.set_rng_state(state)
@@ -191,14 +204,16 @@ def test_a_generator_of_the_cpu_draws_its_numbers() -> None:
 def test_random_numbers_have_their_moments(draw: Any, mean: float, deviation: float) -> None:
     torch.manual_seed(0)
     values = draw(torch.empty(40_000, device="ocl")).cpu()
-    assert abs(values.mean() - mean) < 0.04 * max(1, deviation) and abs(values.std() - deviation) < 0.05 * deviation
+    assert abs(values.mean() - mean) < 0.04 * max(1, deviation)
+    assert abs(values.std() - deviation) < 0.05 * deviation
 
 
 def test_autocast_casts_and_scaler_scales() -> None:
     x = torch.randn(4, 4, device="ocl", requires_grad=True)
     with torch.autocast("ocl", dtype=torch.bfloat16):
         product = x @ x
-        assert product.dtype is torch.bfloat16 and product.softmax(-1).dtype is torch.float32
+        assert product.dtype is torch.bfloat16
+        assert product.softmax(-1).dtype is torch.float32
         loss = nn.functional.mse_loss(product, torch.zeros_like(product))
     assert loss.dtype is torch.float32
     scaler = torch.amp.GradScaler("ocl")
@@ -207,14 +222,18 @@ def test_autocast_casts_and_scaler_scales() -> None:
     scaler.scale(loss).backward()
     scaler.step(optimizer)
     scaler.update()
-    assert not torch.equal(x, before) and scaler.get_scale() == 65536.0
+    assert not torch.equal(x, before)
+    assert scaler.get_scale() == 65536.0
 
 
 def test_accelerator_and_module() -> None:
-    assert torch.accelerator.current_accelerator().type == "ocl" and torch.accelerator.device_count() == 1
+    assert torch.accelerator.current_accelerator().type == "ocl"
+    assert torch.accelerator.device_count() == 1
     torch.accelerator.synchronize()
     torch.ocl.synchronize()
-    assert torch.ocl.is_available() and torch.ocl.current_device() == 0 and torch.ocl.device_name()
+    assert torch.ocl.is_available()
+    assert torch.ocl.current_device() == 0
+    assert torch.ocl.device_name()
     assert torch.ocl.memory_allocated() == torch.accelerator.memory_allocated() >= 0
     torch.accelerator.empty_cache()
     torch.ocl.set_device(0)

@@ -37,7 +37,8 @@ def test_import_torch_loads_neither_netcl_nor_pyopencl() -> None:
         "import torch, sys; torch.device('ocl'); torch.manual_seed(3); torch.ocl.is_available();"
         "print(sorted(m for m in sys.modules if m.partition('.')[0] in ('netcl', 'pyopencl', 'numpy.linalg')))"
     )
-    assert "netcl" not in output_of(code) and "pyopencl" not in output_of(code)
+    assert "netcl" not in output_of(code)
+    assert "pyopencl" not in output_of(code)
 
 
 def test_the_hook_takes_less_than_two_milliseconds() -> None:
@@ -51,7 +52,8 @@ def test_the_hook_never_raises() -> None:
         "print(torch_netcl.refused)"
     )
     lines = output_of(code, TORCH_DEVICE_BACKEND_AUTOLOAD="1").splitlines()
-    assert lines[0] == "ImportError" and 'pip install "torch>=99.0,<2.15"' in lines[1]
+    assert lines[0] == "ImportError"
+    assert 'pip install "torch>=99.0,<2.15"' in lines[1]
 
 
 def test_the_place_of_the_backend_may_be_taken() -> None:
@@ -85,7 +87,9 @@ def test_the_device_is_that_of_the_environment() -> None:
 
 def test_the_command_prints_device_versions_and_share() -> None:
     done = subprocess.run([sys.executable, "-m", "torch_netcl"], capture_output=True, text=True, check=True)
-    assert "device" in done.stdout and "torch " in done.stdout and "overloads" in done.stdout
+    assert "device" in done.stdout
+    assert "torch " in done.stdout
+    assert "overloads" in done.stdout
 
 
 def test_a_forked_process_that_seeds_is_left_alone() -> None:

@@ -23,12 +23,17 @@ def register() -> None:
         from torch_netcl import device
 
         device.setup()
-    except Exception as error:  # an error here would end every `import torch`
+    except Exception as error:  # noqa: BLE001 - an error here would end every `import torch`
         global refused
         refused = error
 
 
 refused: Exception | None = None
+
+
+def words(text: str) -> list[str]:
+    """Returns the words of a text, for lists of names."""
+    return text.split()
 
 
 def check_version(version: str) -> None:

@@ -23,7 +23,8 @@ def lines() -> list[str]:
     composite = sum(1 for name in native if _is_composite(name))
     return [
         f"device      {device.device_name()}, NETCL_DEVICE chooses another",
-        f"versions    torch-netcl {torch_netcl.__version__}, netcl-core {version('netcl-core')}, torch {torch.__version__}",
+        f"versions    torch-netcl {torch_netcl.__version__}, netcl-core {version('netcl-core')}, "
+        f"torch {torch.__version__}",
         f"overloads   {len(own)} of aten with kernels here, {composite} made of these by PyTorch, "
         f"{len(native) - len(own) - composite} others of {len(native)} run on the CPU",
     ]

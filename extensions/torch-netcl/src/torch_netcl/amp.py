@@ -1,4 +1,4 @@
-"""``torch.autocast("ocl")``: the ops that compute in the lower dtype, and those that compute in float32."""
+"""``torch.autocast("ocl")``: the ops of the lower dtype, and the ops of float32."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from typing import Any
 
 import torch
 
+from torch_netcl import words
+
 _library: Any = None
 _others: Any = None
 _KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)
 
-LOWER = (
+LOWER = words(
     "_convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d.input conv_transpose3d.input "
     "convolution addmm addmv addr matmul einsum mm mv linalg_vecdot linear addbmm baddbmm bmm chain_matmul "
     "linalg_multi_dot _thnn_fused_lstm_cell _thnn_fused_gru_cell lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell "
     "_scaled_dot_product_flash_attention scaled_dot_product_attention prelu"
-).split()
-FLOAT32 = (
+)
+FLOAT32 = words(
     "acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow.Tensor_Scalar "
     "pow.Tensor_Tensor pow.Scalar softplus layer_norm native_layer_norm group_norm frobenius_norm.dim nuclear_norm "
-    "nuclear_norm.dim cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss "
+    "nuclear_norm.dim cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss nll_loss2d "
+    "hinge_embedding_loss "
     "kl_div l1_loss smooth_l1_loss huber_loss mse_loss margin_ranking_loss multilabel_margin_loss soft_margin_loss "
     "triplet_margin_loss multi_margin_loss binary_cross_entropy_with_logits dist pdist cdist renorm logsumexp "
     "upsample_nearest1d upsample_nearest2d upsample_bilinear2d"
-).split()
-WITH_DTYPE = "prod softmax.int log_softmax.int cumprod cumsum linalg_vector_norm sum sum.dim_IntList".split()
-WIDEST = (
-    "addcdiv addcmul atan2 bilinear cross dot grid_sampler index_put tensordot scatter_add cat stack"
-).split()
+)
+WITH_DTYPE = words("prod softmax.int log_softmax.int cumprod cumsum linalg_vector_norm sum sum.dim_IntList")
+WIDEST = words("addcdiv addcmul atan2 bilinear cross dot grid_sampler index_put tensordot scatter_add cat stack")
 
 
 def _overload(name: str) -> Any:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+
 from netcl import ops
 from netcl.core import dispatch
-
 from torch_netcl import fallback, memory, rows
 from torch_netcl.memory import ENGINE, NoKernel, give, put, take
 
@@ -21,9 +21,7 @@ def _optional(x: torch.Tensor | None) -> Any:
     return None if x is None else take(x)
 
 
-def _batch_norm(
-    op: Any, x: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float
-) -> Any:
+def _batch_norm(op, x, weight, bias, mean, var, training, momentum, eps):
     try:
         if momentum is None:
             raise NoKernel("momentum")
@@ -37,16 +35,14 @@ def _batch_norm(
     return give(y), give(saved_mean), give(saved_rstd)
 
 
-def native_batch_norm(
-    x: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float
-) -> Any:
+def native_batch_norm(x, weight, bias, mean, var, training, momentum, eps):
     """Returns (y, mean, reciprocal deviation) and moves the running statistics."""
     op = torch.ops.aten.native_batch_norm.default
     made = _batch_norm(op, x, weight, bias, mean, var, training, momentum, eps)
     return fallback.call(op, x, weight, bias, mean, var, training, momentum, eps) if made is None else made
 
 
-def legit_no_stats(x: Any, weight: Any, bias: Any, training: bool, momentum: float, eps: float) -> Any:
+def legit_no_stats(x, weight, bias, training, momentum, eps):
     """Returns the same without running statistics."""
     return native_batch_norm(x, weight, bias, None, None, training, momentum, eps)
 
@@ -68,18 +64,8 @@ def _plain(q: Any, k: Any, v: Any, mask: Any, dropout_p: float) -> bool:
     return bool(alike and shapes and masked and not dropout_p and q.numel() and k.numel() and v.numel())
 
 
-def choice(
-    q: Any,
-    k: Any,
-    v: Any,
-    mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> int:
-    """Returns the number of PyTorch's way: netcl's kernel where it is worth it, else a product and a softmax."""
+def choice(q, k, v, mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+    """Returns the number of PyTorch's way: netcl's kernel for plain shapes, else a product and a softmax."""
     if not _plain(q, k, v, mask, dropout_p) or enable_gqa or (is_causal and mask is not None):
         return _MATH
     return _OVERRIDEABLE
@@ -89,17 +75,7 @@ def _scale(q: Any, scale: float | None) -> float:
     return 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
 
 
-def forward(
-    q: Any,
-    k: Any,
-    v: Any,
-    mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    return_debug_mask: bool = False,
-    *,
-    scale: float | None = None,
-) -> Any:
+def forward(q, k, v, mask=None, dropout_p=0.0, is_causal=False, return_debug_mask=False, *, scale=None):
     """Returns the attention and the logarithms of what its weights were divided by."""
     values = [take(x) for x in (q, k, v)]
     out, lse = dispatch.call("tiled_attention", *values, _optional(mask), is_causal, _scale(q, scale))
@@ -109,25 +85,8 @@ def forward(
 
 
 def backward(
-    grad: Any,
-    q: Any,
-    k: Any,
-    v: Any,
-    mask: Any,
-    wanted: Any,
-    out: Any,
-    lse: Any,
-    cum_q: Any,
-    cum_k: Any,
-    max_q: int,
-    max_k: int,
-    dropout_p: float,
-    is_causal: bool,
-    seed: Any,
-    offset: Any,
-    *,
-    scale: float | None = None,
-) -> Any:
+    grad, q, k, v, mask, wanted, out, lse, cum_q, cum_k, max_q, max_k, dropout_p, is_causal, seed, offset, *, scale=None
+):
     """Returns the gradients by q, k and v; a mask has none here."""
     tensors = [take(x) for x in (grad, q, k, v)]
     grads = dispatch.call(

@@ -13,14 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._decomp import core_aten_decompositions
+from torch._dynamo.backends.common import aot_autograd
+
 from netcl import ops
 from netcl.core.errors import CaptureError, UnsupportedError
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.views import ViewStorage, separate
 from netcl.runtime.capture import capture
-from torch._decomp import core_aten_decompositions
-from torch._dynamo.backends.common import aot_autograd
-
 from torch_netcl import fallback, memory
 from torch_netcl.memory import DTYPES, ENGINE, NoKernel
 from torch_netcl.rows import as_type, named
@@ -40,23 +40,18 @@ def node(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return add
 
 
-@node("view", "_unsafe_view", "reshape", "_reshape_alias", "view_copy")
-def _view(x: Any, size: Any, *unused: Any) -> Any:
-    return ops.reshape(x, tuple(size))
-
-
-@node("permute")
-def _permute(x: Any, dims: Any) -> Any:
-    return ops.permute(x, [axis % x.ndim for axis in dims]) if x.ndim else x
-
-
-@node("t")
-def _t(x: Any) -> Any:
-    return ops.permute(x, (1, 0)) if x.ndim == 2 else x
+GRAPH |= {
+    **dict.fromkeys(
+        ("view", "_unsafe_view", "reshape", "_reshape_alias", "view_copy"),
+        lambda x, size, *unused: ops.reshape(x, tuple(size)),
+    ),
+    "permute": lambda x, dims: ops.permute(x, [axis % x.ndim for axis in dims]) if x.ndim else x,
+    "t": lambda x: ops.permute(x, (1, 0)) if x.ndim == 2 else x,
+}
 
 
 @node("transpose.int")
-def _transpose(x: Any, one: int, two: int) -> Any:
+def _transpose(x, one, two):
     order = list(range(x.ndim))
     if order:
         order[one], order[two] = order[two], order[one]
@@ -64,19 +59,17 @@ def _transpose(x: Any, one: int, two: int) -> Any:
 
 
 @node("expand")
-def _expand(x: Any, size: Any, *, implicit: bool = False) -> Any:
+def _expand(x, size, *, implicit=False):
     lead = len(size) - x.ndim
     shape = [x.shape[at - lead] if length == -1 else length for at, length in enumerate(size)]
     return ops.expand(x, shape)
 
 
-@node("unsqueeze")
-def _unsqueeze(x: Any, dim: int) -> Any:
-    return ops.unsqueeze(x, dim)
+GRAPH |= {"unsqueeze": lambda x, dim: ops.unsqueeze(x, dim)}
 
 
 @node("squeeze", "squeeze.dim", "squeeze.dims")
-def _squeeze(x: Any, dim: Any = None) -> Any:
+def _squeeze(x, dim=None):
     if dim is None:
         return ops.reshape(x, tuple(length for length in x.shape if length != 1))
     axes = {axis % max(x.ndim, 1) for axis in ([dim] if isinstance(dim, int) else dim)}
@@ -84,63 +77,25 @@ def _squeeze(x: Any, dim: Any = None) -> Any:
     return ops.reshape(x, shape)
 
 
-@node("alias", "detach", "lift_fresh_copy", "lift_fresh")
-def _same(x: Any) -> Any:
-    return x
-
-
-@node("clone")
-def _clone(x: Any, *, memory_format: Any = None) -> Any:
-    return x
-
-
-@node("contiguous")
-def _contiguous(x: Any, **unused: Any) -> Any:
-    return x
-
-
-@node("select.int")
-def _select(x: Any, dim: int, at: int) -> Any:
-    return ops.getitem(x, (slice(None),) * (dim % x.ndim) + (at,))
-
-
-@node("slice.Tensor")
-def _slice(x: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
-    return ops.getitem(x, (slice(None),) * (dim % x.ndim) + (slice(start, end, step),))
-
-
-@node("split.Tensor", "split_with_sizes")
-def _split(x: Any, size: Any, dim: int = 0) -> Any:
-    return tuple(ops.split(x, size, dim))
-
-
-@node("unbind.int")
-def _unbind(x: Any, dim: int = 0) -> Any:
-    return tuple(ops.unbind(x, dim))
-
-
-@node("diagonal")
-def _diagonal(x: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    return ops.diagonal(x, offset, dim1, dim2)
-
-
-@node("repeat")
-def _repeat(x: Any, repeats: Any) -> Any:
-    return ops.tile(x, tuple(repeats))
-
-
-@node("_to_copy")
-def _to_copy(x: Any, *, dtype: Any = None, **unused: Any) -> Any:
-    return x if dtype is None else as_type(x, named(dtype))
-
-
-@node("prims.convert_element_type")
-def _convert(x: Any, dtype: Any) -> Any:
-    return as_type(x, named(dtype))
+GRAPH |= {
+    **dict.fromkeys(("alias", "detach", "lift_fresh_copy", "lift_fresh"), lambda x: x),
+    "clone": lambda x, *, memory_format=None: x,
+    "contiguous": lambda x, **unused: x,
+    "select.int": lambda x, dim, at: ops.getitem(x, (slice(None),) * (dim % x.ndim) + (at,)),
+    "slice.Tensor": lambda x, dim=0, start=None, end=None, step=1: ops.getitem(
+        x, (slice(None),) * (dim % x.ndim) + (slice(start, end, step),)
+    ),
+    **dict.fromkeys(("split.Tensor", "split_with_sizes"), lambda x, size, dim=0: tuple(ops.split(x, size, dim))),
+    "unbind.int": lambda x, dim=0: tuple(ops.unbind(x, dim)),
+    "diagonal": lambda x, offset=0, dim1=0, dim2=1: ops.diagonal(x, offset, dim1, dim2),
+    "repeat": lambda x, repeats: ops.tile(x, tuple(repeats)),
+    "_to_copy": lambda x, *, dtype=None, **unused: x if dtype is None else as_type(x, named(dtype)),
+    "prims.convert_element_type": lambda x, dtype: as_type(x, named(dtype)),
+}
 
 
 @node("full")
-def _full(size: Any, value: Any, *, dtype: Any = None, **unused: Any) -> Any:
+def _full(size, value, *, dtype=None, **unused):
     if dtype is None:
         kinds = {bool: torch.bool, int: torch.int64}
         dtype = kinds.get(type(value), torch.get_default_dtype())
@@ -150,45 +105,32 @@ def _full(size: Any, value: Any, *, dtype: Any = None, **unused: Any) -> Any:
 
 
 @node("full_like")
-def _full_like(x: Any, value: Any, *, dtype: Any = None, **unused: Any) -> Any:
+def _full_like(x, value, *, dtype=None, **unused):
     made = ENGINE.empty(x.shape, x.dtype if dtype is None else named(dtype))
     ENGINE.fill(made, value)
     return made
 
 
-@node("zeros_like", "empty_like")
-def _zeros_like(x: Any, **options: Any) -> Any:
-    return _full_like(x, 0, dtype=options.get("dtype"))
-
-
-@node("ones_like")
-def _ones_like(x: Any, **options: Any) -> Any:
-    return _full_like(x, 1, dtype=options.get("dtype"))
-
-
-@node("zeros", "empty.memory_format")
-def _zeros(size: Any, *, dtype: Any = None, **unused: Any) -> Any:
-    return _full(size, 0, dtype=dtype or torch.get_default_dtype())
-
-
-@node("ones")
-def _ones(size: Any, *, dtype: Any = None, **unused: Any) -> Any:
-    return _full(size, 1, dtype=dtype or torch.get_default_dtype())
-
-
-@node("scalar_tensor")
-def _scalar_tensor(value: Any, *, dtype: Any = None, **unused: Any) -> Any:
-    return _full((), value, dtype=dtype)
-
-
-@node("arange.start_step", "arange", "arange.start")
-def _arange(*bounds: Any, dtype: Any = None, **unused: Any) -> Any:
-    return _constant(torch.arange(*bounds, dtype=dtype))
-
-
-@node("iota", "prims.iota")
-def _iota(length: int, *, start: int, step: int, dtype: Any, **unused: Any) -> Any:
-    return _constant(torch.arange(start, start + step * length, step, dtype=dtype))
+GRAPH |= {
+    **dict.fromkeys(("zeros_like", "empty_like"), lambda x, **options: _full_like(x, 0, dtype=options.get("dtype"))),
+    "ones_like": lambda x, **options: _full_like(x, 1, dtype=options.get("dtype")),
+    **dict.fromkeys(
+        ("zeros", "empty.memory_format"),
+        lambda size, *, dtype=None, **unused: _full(size, 0, dtype=dtype or torch.get_default_dtype()),
+    ),
+    "ones": lambda size, *, dtype=None, **unused: _full(size, 1, dtype=dtype or torch.get_default_dtype()),
+    "scalar_tensor": lambda value, *, dtype=None, **unused: _full((), value, dtype=dtype),
+    **dict.fromkeys(
+        ("arange.start_step", "arange", "arange.start"),
+        lambda *bounds, dtype=None, **unused: _constant(torch.arange(*bounds, dtype=dtype)),
+    ),
+    **dict.fromkeys(
+        ("iota", "prims.iota"),
+        lambda length, *, start, step, dtype, **unused: _constant(
+            torch.arange(start, start + step * length, step, dtype=dtype)
+        ),
+    ),
+}
 
 
 def _constant(values: torch.Tensor) -> Any:
@@ -203,7 +145,7 @@ _constants: dict[Any, Any] = {}
 
 
 @node("native_dropout")
-def _dropout(x: Any, p: float, train: Any) -> Any:
+def _dropout(x, p, train):
     if train is False or not p:
         return x, _full(x.shape, True, dtype=torch.bool)
     kept = ops.ge(ops.uniform(0.0, 1.0, x.shape, "float32", _QUEUE), p)
@@ -211,20 +153,18 @@ def _dropout(x: Any, p: float, train: Any) -> Any:
 
 
 @node("rand_like", "rand")
-def _rand(like: Any, *, dtype: Any = None, **unused: Any) -> Any:
+def _rand(like, *, dtype=None, **unused):
     shape, own = (like.shape, like.dtype) if isinstance(like, Tensor) else (tuple(like), "float32")
     return ops.uniform(0.0, 1.0, shape, own if dtype is None else named(dtype), _QUEUE)
 
 
 @node("randn_like", "randn")
-def _randn(like: Any, *, dtype: Any = None, **unused: Any) -> Any:
+def _randn(like, *, dtype=None, **unused):
     shape, own = (like.shape, like.dtype) if isinstance(like, Tensor) else (tuple(like), "float32")
     return ops.normal(0.0, 1.0, shape, own if dtype is None else named(dtype), _QUEUE)
 
 
-def _attention(
-    q: Any, k: Any, v: Any, dropout_p: float = 0.0, is_causal: bool = False, *, attn_mask: Any = None, scale: Any = None
-) -> Any:
+def _attention(q, k, v, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
     if dropout_p or q.ndim != 4 or q.shape[:2] != k.shape[:2]:
         raise NoKernel("dropout")
     factor = q.shape[-1] ** -0.5 if scale is None else scale
@@ -233,25 +173,11 @@ def _attention(
     return tuple(dispatch.call("tiled_attention", q, k, v, attn_mask, is_causal, factor))
 
 
-def _attention_backward(
-    grad: Any,
-    q: Any,
-    k: Any,
-    v: Any,
-    out: Any,
-    lse: Any,
-    dropout_p: float,
-    is_causal: bool,
-    *,
-    attn_mask: Any = None,
-    scale: Any = None,
-) -> Any:
+def _attention_backward(grad, q, k, v, out, lse, dropout_p, is_causal, *, attn_mask=None, scale=None):
     from netcl.core import dispatch
 
     factor = q.shape[-1] ** -0.5 if scale is None else scale
-    return tuple(
-        dispatch.call("tiled_attention_gradients", grad, q, k, v, attn_mask, out, lse, is_causal, factor)
-    )
+    return tuple(dispatch.call("tiled_attention_gradients", grad, q, k, v, attn_mask, out, lse, is_causal, factor))
 
 
 GRAPH["_scaled_dot_product_flash_attention_for_cpu"] = _attention
@@ -259,25 +185,20 @@ GRAPH["_scaled_dot_product_flash_attention_for_cpu_backward"] = _attention_backw
 
 
 @node("_scaled_dot_product_fused_attention_overrideable")
-def _overrideable(
-    q: Any, k: Any, v: Any, mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False, debug: bool = False,
-    *, scale: Any = None
-) -> Any:
+def _overrideable(q, k, v, mask=None, dropout_p=0.0, is_causal=False, debug=False, *, scale=None):
     out, lse = _attention(q, k, v, dropout_p, is_causal, attn_mask=mask, scale=scale)
     none = ENGINE.empty((0,), "int64")
     return out, lse, none, none, q.shape[-2], k.shape[-2], none, none, ENGINE.empty((0,), q.dtype)
 
 
 @node("_scaled_dot_product_fused_attention_overrideable_backward")
-def _overrideable_backward(
-    grad: Any, q: Any, k: Any, v: Any, mask: Any, wanted: Any, out: Any, lse: Any, *rest: Any, scale: Any = None
-) -> Any:
+def _overrideable_backward(grad, q, k, v, mask, wanted, out, lse, *rest, scale=None):
     is_causal = rest[5]
     return (*_attention_backward(grad, q, k, v, out, lse, 0.0, is_causal, attn_mask=mask, scale=scale), None)
 
 
 @node("native_batch_norm", "_native_batch_norm_legit.no_stats")
-def _no_statistics(x: Any, *rest: Any) -> Any:
+def _no_statistics(x, *rest):
     raise NoKernel("a batch norm that writes statistics")
 
 
@@ -285,36 +206,32 @@ del GRAPH["native_batch_norm"]
 
 
 @node("_native_batch_norm_legit.no_stats")
-def _no_stats(x: Any, weight: Any, bias: Any, training: bool, momentum: float, eps: float) -> Any:
+def _no_stats(x, weight, bias, training, momentum, eps):
     from torch_netcl import rows
 
     return rows.batch_norm(x, weight, bias, None, None, training, momentum, eps)[:3]
 
 
 @node("_native_batch_norm_legit_functional")
-def _functional_norm(
-    x: Any, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float
-) -> Any:
+def _functional_norm(x, weight, bias, mean, var, training, momentum, eps):
     from torch_netcl import rows
 
     return rows.batch_norm(x, weight, bias, mean, var, training, momentum, eps)
 
 
 @node("_native_batch_norm_legit_no_training")
-def _inference_norm(x: Any, weight: Any, bias: Any, mean: Any, var: Any, momentum: float, eps: float) -> Any:
+def _inference_norm(x, weight, bias, mean, var, momentum, eps):
     from torch_netcl import rows
 
     return rows.batch_norm(x, weight, bias, mean, var, False, momentum, eps)[:3]
 
 
-@node("select_scatter")
-def _select_scatter(x: Any, source: Any, dim: int, at: int) -> Any:
-    return _written(x, source, (slice(None),) * (dim % x.ndim) + (at,))
-
-
-@node("slice_scatter")
-def _slice_scatter(x: Any, source: Any, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
-    return _written(x, source, (slice(None),) * (dim % x.ndim) + (slice(start, end, step),))
+GRAPH |= {
+    "select_scatter": lambda x, source, dim, at: _written(x, source, (slice(None),) * (dim % x.ndim) + (at,)),
+    "slice_scatter": lambda x, source, dim=0, start=None, end=None, step=1: _written(
+        x, source, (slice(None),) * (dim % x.ndim) + (slice(start, end, step),)
+    ),
+}
 
 
 def _written(x: Any, source: Any, key: Any) -> Any:
@@ -324,7 +241,7 @@ def _written(x: Any, source: Any, key: Any) -> Any:
 
 
 @node("copy")
-def _copy(x: Any, source: Any, non_blocking: bool = False) -> Any:
+def _copy(x, source, non_blocking=False):
     made = as_type(source, x.dtype)
     return made if made.shape == x.shape else ops.expand(made, x.shape)
 
@@ -499,7 +416,5 @@ def netcl(module: torch.fx.GraphModule, example_inputs: Sequence[Any], **options
 
     device.loaded()
     if _backend is None:
-        _backend = aot_autograd(
-            fw_compiler=compile_graph, bw_compiler=compile_graph, decompositions=_decompositions()
-        )
+        _backend = aot_autograd(fw_compiler=compile_graph, bw_compiler=compile_graph, decompositions=_decompositions())
     return _backend(module, example_inputs)  # type: ignore[no-any-return]

@@ -16,6 +16,7 @@ import torch
 from torch.utils import backend_registration
 
 import torch_netcl
+from torch_netcl import words
 
 _lock = threading.RLock()
 _forked = False
@@ -172,7 +173,7 @@ def is_loaded() -> bool:
 
 
 def is_available() -> bool:
-    """Returns True: netcl computes on NumPy where there is no OpenCL device."""
+    """Returns True: without an OpenCL device netcl computes on NumPy."""
     return True
 
 
@@ -209,7 +210,7 @@ def set_device(device: Any) -> None:
     _check_index(device)
 
 
-class device:  # noqa: N801 - PyTorch's name
+class device:
     """``with torch.ocl.device(0):``, for programs that choose a device; there is one."""
 
     def __init__(self, device: Any) -> None:
@@ -361,16 +362,16 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Returns True: bfloat16 is storage of every device, products by matrix units where it has them."""
+    """Returns True: every device stores bfloat16."""
     return True
 
 
-_PUBLIC = (
+_PUBLIC = words(
     "current_device device device_count device_name empty_cache get_amp_supported_dtype get_device_capability "
-    "get_device_name get_rng_state get_rng_state_all init initial_seed is_available is_bf16_supported is_initialized "
-    "manual_seed manual_seed_all max_memory_allocated memory_allocated memory_reserved memory_stats reset_peak_memory_stats seed seed_all "
-    "set_device set_rng_state set_rng_state_all synchronize"
-).split()
+    "get_device_name get_rng_state get_rng_state_all init initial_seed is_available is_bf16_supported "
+    "is_initialized manual_seed manual_seed_all max_memory_allocated memory_allocated memory_reserved memory_stats "
+    "reset_peak_memory_stats seed seed_all set_device set_rng_state set_rng_state_all synchronize "
+)
 
 
 def _module() -> ModuleType:

@@ -16,7 +16,6 @@ from netcl.core.expr import Expr, apply, cast, mean, reduce
 from netcl.core.expr.statistics import standardized, widened
 from netcl.core.ops_table.dispatch import Space
 from netcl.ops.table import elementwise, expression
-
 from torch_netcl.memory import NoKernel
 
 GRADIENTS: dict[str, Callable[..., Any]] = {}
@@ -27,8 +26,7 @@ _TANH = sqrt(2 / pi)
 
 def _define(name: str, text: str, operands: str = "g x", **attributes: Any) -> Callable[..., Any]:
     """Registers the row ``aten_NAME`` of a text, and returns its function."""
-    row = elementwise(f"aten_{name}", text, f"Computes aten::{name}.", operands=operands, **attributes)
-    return row
+    return elementwise(f"aten_{name}", text, f"Computes aten::{name}.", operands=operands, **attributes)
 
 
 def _unary(overload: str, text: str, operands: str = "g x", **attributes: Any) -> None:
@@ -60,11 +58,7 @@ _elu = _define(
     inner=1.0,
 )
 _elu_result = _define(
-    "elu_backward_result",
-    "v1 <= 0 ? v0 * inner * (v1 + scale * alpha) : v0 * scale",
-    alpha=1.0,
-    scale=1.0,
-    inner=1.0,
+    "elu_backward_result", "v1 <= 0 ? v0 * inner * (v1 + scale * alpha) : v0 * scale", alpha=1.0, scale=1.0, inner=1.0
 )
 _define(
     "scaled_elu",
@@ -96,33 +90,26 @@ def gradient(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return add
 
 
-@gradient("gelu_backward")
-def gelu_backward(grad: Any, x: Any, *, approximate: str = "none") -> Any:
-    """Returns the gradient of the GELU."""
-    return (_gelu if approximate == "none" else _gelu_tanh)(grad, x)
+GRADIENTS |= {
+    "gelu_backward": lambda grad, x, *, approximate="none": (_gelu if approximate == "none" else _gelu_tanh)(grad, x)
+}
 
 
 @gradient("elu_backward")
-def elu_backward(grad: Any, alpha: Any, scale: Any, input_scale: Any, is_result: bool, x: Any) -> Any:
+def elu_backward(grad, alpha, scale, input_scale, is_result, x):
     """Returns the gradient of the ELU, by its operand or its result."""
     numbers = float(alpha), float(scale), float(input_scale)
     return (_elu_result if is_result else _elu)(grad, x, *numbers)
 
 
-@gradient("leaky_relu_backward")
-def leaky_relu_backward(grad: Any, x: Any, slope: Any, self_is_result: bool) -> Any:
-    """Returns the gradient of the leaky ReLU."""
-    return _leaky(grad, x, float(slope))
-
-
-@gradient("log_sigmoid_backward")
-def log_sigmoid_backward(grad: Any, x: Any, buffer: Any) -> Any:
-    """Returns the gradient of log(sigmoid(x))."""
-    return _log_sigmoid(grad, x)
+GRADIENTS |= {
+    "leaky_relu_backward": lambda grad, x, slope, self_is_result: _leaky(grad, x, float(slope)),
+    "log_sigmoid_backward": lambda grad, x, buffer: _log_sigmoid(grad, x),
+}
 
 
 @gradient("glu_backward")
-def glu_backward(grad: Any, x: Any, dim: int) -> Any:
+def glu_backward(grad, x, dim):
     """Returns the gradient of the GLU."""
     a, b = (ops.clone(part) for part in ops.chunk(x, 2, dim))
     gate = ops.sigmoid(b)
@@ -130,10 +117,7 @@ def glu_backward(grad: Any, x: Any, dim: int) -> Any:
     return ops.cat([ops.mul(grad, gate), by_gate], dim)
 
 
-@gradient("_prelu_kernel_backward")
-def prelu_backward(grad: Any, x: Any, weight: Any) -> Any:
-    """Returns the gradients of the PReLU by x and weight, both of the shape of x."""
-    return _prelu_x(grad, x, weight), _prelu_weight(grad, x)
+GRADIENTS |= {"_prelu_kernel_backward": lambda grad, x, weight: (_prelu_x(grad, x, weight), _prelu_weight(grad, x))}
 
 
 _prelu_x = _define("prelu_backward_x", "v1 > 0 ? v0 : v0 * v2", "g x w")
@@ -181,7 +165,7 @@ def _gates(input_gates: Any, hidden_gates: Any, input_bias: Any, hidden_bias: An
 
 
 @gradient("_thnn_fused_lstm_cell")
-def lstm_cell(input_gates: Any, hidden_gates: Any, cx: Any, input_bias: Any = None, hidden_bias: Any = None) -> Any:
+def lstm_cell(input_gates, hidden_gates, cx, input_bias=None, hidden_bias=None):
     """Returns the state, the cell, and the activated gates for the gradient."""
     one, two = _gates(input_gates, hidden_gates, input_bias, hidden_bias, 4)
     i, f, g, o = (ops.add(a, b) for a, b in zip(one, two))
@@ -191,7 +175,7 @@ def lstm_cell(input_gates: Any, hidden_gates: Any, cx: Any, input_bias: Any = No
 
 
 @gradient("_thnn_fused_lstm_cell_backward_impl")
-def lstm_cell_backward(by_h: Any, by_c: Any, cx: Any, cy: Any, gates: Any, has_bias: bool) -> Any:
+def lstm_cell_backward(by_h, by_c, cx, cy, gates, has_bias):
     """Returns the gradients by the gates, the cell before and the biases."""
     i, f, g, o = (ops.clone(part) for part in ops.chunk(gates, 4, 1))
     high = ops.tanh(cy)
@@ -206,7 +190,7 @@ def lstm_cell_backward(by_h: Any, by_c: Any, cx: Any, cy: Any, gates: Any, has_b
 
 
 @gradient("_thnn_fused_gru_cell")
-def gru_cell(input_gates: Any, hidden_gates: Any, hx: Any, input_bias: Any = None, hidden_bias: Any = None) -> Any:
+def gru_cell(input_gates, hidden_gates, hx, input_bias=None, hidden_bias=None):
     """Returns the state, and what its gradient needs: the gates, the state before and the hidden part."""
     (ir, iz, n), (hr, hz, hn) = _gates(input_gates, hidden_gates, input_bias, hidden_bias, 3)
     r, z = ops.sigmoid(ops.add(ir, hr)), ops.sigmoid(ops.add(iz, hz))
@@ -216,7 +200,7 @@ def gru_cell(input_gates: Any, hidden_gates: Any, hx: Any, input_bias: Any = Non
 
 
 @gradient("_thnn_fused_gru_cell_backward")
-def gru_cell_backward(grad: Any, saved: Any, has_bias: bool) -> Any:
+def gru_cell_backward(grad, saved, has_bias):
     """Returns the gradients by both gates, the state before and both biases."""
     r, z, new, hx, hn = (ops.clone(part) for part in ops.chunk(saved, 5, 1))
     by_new = _by_tanh(ops.mul(grad, ops.sub(1.0, z)), new)

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+
 from netcl.core.tensor import Tensor
 from netcl.ops import cast, clone
-
-from torch_netcl import amp, attention, expressions, fallback, memory, optimizers, random, rows, saving, views
+from torch_netcl import amp, attention, expressions, fallback, memory, optimizers, random, rows, saving, views, words
 from torch_netcl.memory import DTYPES, FATAL, TORCH, give, put, take
 
 __all__ = ["TABLE", "kernel_of", "random", "register", "registered"]
@@ -95,7 +95,9 @@ class Call:
         kinds = [str(argument.type) for argument in arguments]
         self.op = op
         self.tensors = tuple(at for at, kind in enumerate(kinds) if kind in ("Tensor", "Optional[Tensor]"))
-        self.lists = tuple(at for at, kind in enumerate(kinds) if kind.startswith(("List[", "Optional[List[")) and "Tensor" in kind)
+        self.lists = tuple(
+            at for at, kind in enumerate(kinds) if kind.startswith(("List[", "Optional[List[")) and "Tensor" in kind
+        )
 
     def values(self, args: tuple[Any, ...]) -> list[Any]:
         """Returns the arguments with netcl's tensors."""
@@ -119,7 +121,9 @@ class Call:
                 values[at] = [_taken(item) for item in values[at]]
         return values
 
-    def compute(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any]]:
+    def compute(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Any, list[Any]]:
         """Returns the result of the row, and its arguments."""
         values = self.values(args)
         if kwargs:
@@ -164,7 +168,7 @@ def kernel_of(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     def two(a: Any, b: Any) -> Any:
         try:
             x, y = take(a), take(b)
-        except Exception:  # a number, or what the longer way says
+        except (AttributeError, RuntimeError, memory.NoKernel):  # a number, or what the longer way says
             return kernel(a, b)
         try:
             return give(function(x, y))
@@ -186,20 +190,19 @@ def kernel_of(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 # Rows of two tensors whose results never have the memory of one.
 FRESH = {
     f"aten::{name}"
-    for name in (
+    for name in words(
         "add sub mul div pow eq ne lt le gt ge maximum minimum mm bmm mv dot atan2 logical_and logical_or logical_xor "
         "bitwise_and bitwise_or bitwise_xor sigmoid_backward tanh_backward silu_backward gelu_backward"
-    ).split()
+    )
 }
 
 
 def _check_result(result: Any, target: torch.Tensor) -> None:
     made = TORCH[result.dtype]
     if made is not target.dtype and not torch.can_cast(made, target.dtype):
-        def words(dtype: torch.dtype) -> str:
-            return {"torch.float32": "Float", "torch.float64": "Double", "torch.int64": "Long"}.get(str(dtype), str(dtype))
-
-        raise RuntimeError(f"result type {words(made)} can't be cast to the desired output type {words(target.dtype)}")
+        names = {torch.float32: "Float", torch.float64: "Double", torch.int64: "Long"}
+        one, other = (names.get(dtype, dtype) for dtype in (made, target.dtype))
+        raise RuntimeError(f"result type {one} can't be cast to the desired output type {other}")
 
 
 def in_place_of(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:

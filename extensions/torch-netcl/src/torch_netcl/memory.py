@@ -5,7 +5,7 @@ it. The storage has the elements as a netcl tensor, whose shape is one in which 
 contiguous memory from its beginning: ``take`` gives a tensor as such, by a copy if it is a view that is not whole.
 ``put`` writes: a tensor that is whole gets another netcl tensor, a view is scattered.
 
-A dtype that the device has not, such as complex64, lies on the host as ``HostBlock``.
+Elements of a dtype that the device has not, such as complex64, are on the host in a ``HostBlock``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import manager
 from netcl.core.dtypes import OBJECTS, SUPPORTED, numpy_dtype
@@ -186,8 +187,7 @@ def retyped(tensor: torch.Tensor, storage: Any) -> Any:
     """Returns the content of the storage in the dtype of ``tensor``, which it has from now on."""
     if tensor.device.type != "ocl":
         raise RuntimeError(
-            "Expected all tensors to be on the same device, but found at least two devices, ocl:0 and "
-            f"{tensor.device}!"
+            f"Expected all tensors to be on the same device, but found at least two devices, ocl:0 and {tensor.device}!"
         )
     dtype = tensor.dtype
     content = storage.content

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from netcl import ops
 
+from netcl import ops
 from torch_netcl import memory
 from torch_netcl.memory import DTYPES, ENGINE, give, put, take
 
@@ -73,7 +73,7 @@ def _floating(x: torch.Tensor) -> Any:
 
 
 @kernel("normal_")
-def normal(x: torch.Tensor, mean: float = 0.0, std: float = 1.0) -> Any:
+def normal(x, mean=0.0, std=1.0):
     """Draws normal numbers."""
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
@@ -81,13 +81,13 @@ def normal(x: torch.Tensor, mean: float = 0.0, std: float = 1.0) -> Any:
 
 
 @kernel("uniform_")
-def uniform(x: torch.Tensor, low: float = 0.0, high: float = 1.0) -> Any:
+def uniform(x, low=0.0, high=1.0):
     """Draws uniform numbers."""
     return ops.uniform(low, high, tuple(x.shape), _floating(x), _QUEUE) if low <= high else None
 
 
 @kernel("exponential_")
-def exponential(x: torch.Tensor, lambd: float = 1.0) -> Any:
+def exponential(x, lambd=1.0):
     """Draws exponential numbers: -log(1 - u) / lambd."""
     if lambd <= 0:
         return None
@@ -95,7 +95,7 @@ def exponential(x: torch.Tensor, lambd: float = 1.0) -> Any:
 
 
 @kernel("bernoulli_.float")
-def bernoulli(x: torch.Tensor, p: float = 0.5) -> Any:
+def bernoulli(x, p=0.5):
     """Draws 1 with probability p."""
     if not 0 <= p <= 1:
         return None
@@ -103,7 +103,7 @@ def bernoulli(x: torch.Tensor, p: float = 0.5) -> Any:
 
 
 @kernel("bernoulli_.Tensor")
-def bernoulli_each(x: torch.Tensor, p: torch.Tensor) -> Any:
+def bernoulli_each(x, p):
     """Draws 1 with the probability of each element."""
     if p.device.type != "ocl":
         return None
@@ -111,7 +111,7 @@ def bernoulli_each(x: torch.Tensor, p: torch.Tensor) -> Any:
 
 
 @kernel("random_.from")
-def random_from(x: torch.Tensor, low: int, high: int | None) -> Any:
+def random_from(x, low, high):
     """Draws whole numbers from low to below high."""
     if high is None or not 0 < high - low < 2**31 or not -(2**31) <= low < 2**31:
         return None
@@ -119,7 +119,7 @@ def random_from(x: torch.Tensor, low: int, high: int | None) -> Any:
 
 
 @kernel("random_.to")
-def random_to(x: torch.Tensor, high: int) -> Any:
+def random_to(x, high):
     """Draws whole numbers from 0 to below high."""
     return random_from(x, 0, high)
 

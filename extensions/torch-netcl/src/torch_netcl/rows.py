@@ -11,10 +11,11 @@ from math import inf, prod
 from typing import Any
 
 import torch
+
 from netcl import ops
 from netcl.core import dispatch
 from netcl.core.dtypes import is_floating, promote
-
+from torch_netcl import words
 from torch_netcl.memory import DTYPES, ENGINE, NoKernel
 
 TABLE: dict[str, Callable[..., Any]] = {}
@@ -22,12 +23,13 @@ TABLE: dict[str, Callable[..., Any]] = {}
 # aten overload -> netcl's row, with the same arguments
 SAME = {
     name: name
-    for name in (
-        "abs acos acosh asin asinh atan atanh ceil cos cosh digamma erf erfc erfinv exp exp2 expm1 floor i0 isnan isinf "
+    for name in words(
+        "abs acos acosh asin asinh atan atanh ceil cos cosh digamma erf erfc erfinv exp exp2 expm1 floor i0 isnan "
+        "isinf "
         "lgamma log log10 log1p log2 logical_not mish neg reciprocal relu round rsqrt sigmoid sign signbit silu sin "
         "sinc sinh sqrt tan tanh trunc bitwise_not atan2 heaviside hypot logaddexp logical_and "
         "logical_or logical_xor maximum minimum nextafter tril triu"
-    ).split()
+    )
 }
 SAME |= {
     "copysign.Tensor": "copysign",
@@ -140,13 +142,15 @@ def _no_bools(*values: Any) -> None:
 
 
 @row("add.Tensor")
-def add(a: Any, b: Any, *, alpha: Any = 1) -> Any:
+def add(a, b, *, alpha=1):
     """Returns a + alpha b."""
-    return ops.add(a, b if alpha == 1 and alpha is not True else ops.mul(b, alpha) if hasattr(b, "dtype") else b * alpha)
+    return ops.add(
+        a, b if alpha == 1 and alpha is not True else ops.mul(b, alpha) if hasattr(b, "dtype") else b * alpha
+    )
 
 
 @row("sub.Tensor")
-def sub(a: Any, b: Any, *, alpha: Any = 1) -> Any:
+def sub(a, b, *, alpha=1):
     """Returns a - alpha b."""
     _no_bools(a, b) if getattr(a, "dtype", None) == "bool" or getattr(b, "dtype", None) == "bool" else None
     if getattr(a, "dtype", None) == "bool" or getattr(b, "dtype", None) == "bool":
@@ -154,14 +158,11 @@ def sub(a: Any, b: Any, *, alpha: Any = 1) -> Any:
     return ops.sub(a, b if alpha == 1 else ops.mul(b, alpha) if hasattr(b, "dtype") else b * alpha)
 
 
-@row("rsub.Tensor", "rsub.Scalar")
-def rsub(a: Any, b: Any, alpha: Any = 1) -> Any:
-    """Returns b - alpha a."""
-    return sub(b, a, alpha=alpha)
+TABLE |= {**dict.fromkeys(("rsub.Tensor", "rsub.Scalar"), lambda a, b, alpha=1: sub(b, a, alpha=alpha))}
 
 
 @row("div.Tensor_mode")
-def div_mode(a: Any, b: Any, *, rounding_mode: str | None = None) -> Any:
+def div_mode(a, b, *, rounding_mode=None):
     """Returns a / b, rounded."""
     if rounding_mode is None:
         return ops.div(a, b)
@@ -174,7 +175,7 @@ def div_mode(a: Any, b: Any, *, rounding_mode: str | None = None) -> Any:
 
 
 @row("floor_divide")
-def floor_divide(a: Any, b: Any) -> Any:
+def floor_divide(a, b):
     """Returns floor(a / b)."""
     kinds = [str(v.dtype) if hasattr(v, "dtype") else type(v) for v in (a, b)]
     dtype = promote(*kinds)
@@ -185,7 +186,7 @@ def floor_divide(a: Any, b: Any) -> Any:
 
 
 @row("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
-def remainder(a: Any, b: Any) -> Any:
+def remainder(a, b):
     """Returns the remainder with the sign of b."""
     kinds = [str(v.dtype) if hasattr(v, "dtype") else type(v) for v in (a, b)]
     if not is_floating(promote(*kinds)):
@@ -199,20 +200,14 @@ def _no_zero(b: Any) -> None:
         raise NoKernel("a division by zero or of bools")
 
 
-@row("addcmul")
-def addcmul(x: Any, a: Any, b: Any, *, value: Any = 1) -> Any:
-    """Returns x + value a b."""
-    return ops.addcmul(x, a, b, value=value)
-
-
-@row("addcdiv")
-def addcdiv(x: Any, a: Any, b: Any, *, value: Any = 1) -> Any:
-    """Returns x + value a / b."""
-    return ops.addcdiv(x, a, b, value=value)
+TABLE |= {
+    "addcmul": lambda x, a, b, *, value=1: ops.addcmul(x, a, b, value=value),
+    "addcdiv": lambda x, a, b, *, value=1: ops.addcdiv(x, a, b, value=value),
+}
 
 
 @row("clamp", "clamp.Tensor")
-def clamp(x: Any, low: Any = None, high: Any = None) -> Any:
+def clamp(x, low=None, high=None):
     """Returns x within limits."""
     if x.dtype == "bool" or (low is None and high is None):
         raise NoKernel("clamp")
@@ -221,139 +216,73 @@ def clamp(x: Any, low: Any = None, high: Any = None) -> Any:
     return ops.clamp(x, low, high)
 
 
-@row("clamp_min", "clamp_min.Tensor")
-def clamp_min(x: Any, low: Any) -> Any:
-    """Returns x, at least ``low``."""
-    return clamp(x, low, None)
-
-
-@row("clamp_max", "clamp_max.Tensor")
-def clamp_max(x: Any, high: Any) -> Any:
-    """Returns x, at most ``high``."""
-    return clamp(x, None, high)
+TABLE |= {
+    **dict.fromkeys(("clamp_min", "clamp_min.Tensor"), lambda x, low: clamp(x, low, None)),
+    **dict.fromkeys(("clamp_max", "clamp_max.Tensor"), lambda x, high: clamp(x, None, high)),
+}
 
 
 @row("round.decimals")
-def round_decimals(x: Any, *, decimals: int = 0) -> Any:
+def round_decimals(x, *, decimals=0):
     """Returns x rounded to decimals; 0 of them have a kernel."""
     if decimals:
         raise NoKernel("decimals")
     return ops.round(x)
 
 
-@row("nan_to_num")
-def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
-    """Returns x with numbers for NaN and infinities."""
-    return ops.nan_to_num(x, 0.0 if nan is None else nan, posinf, neginf)
-
-
-@row("isneginf")
-def isneginf(x: Any) -> Any:
-    """Returns where x is -infinity."""
-    return ops.eq(floats(x), -inf)
-
-
-@row("isposinf")
-def isposinf(x: Any) -> Any:
-    """Returns where x is infinity."""
-    return ops.eq(floats(x), inf)
-
-
-@row("sgn")
-def sgn(x: Any) -> Any:
-    """Returns the sign."""
-    return ops.sign(x)
-
-
-@row("fmax")
-def fmax(a: Any, b: Any) -> Any:
-    """Returns the larger one, the other one beside NaN."""
-    return ops.where(ops.isnan(a), b, ops.where(ops.isnan(b), a, ops.maximum(a, b)))
-
-
-@row("fmin")
-def fmin(a: Any, b: Any) -> Any:
-    """Returns the smaller one, the other one beside NaN."""
-    return ops.where(ops.isnan(a), b, ops.where(ops.isnan(b), a, ops.minimum(a, b)))
-
-
-@row("logit")
-def logit(x: Any, eps: Any = None) -> Any:
-    """Returns log(x / (1 - x))."""
-    return ops.logit(floats(x), eps)
-
-
-@row("polygamma")
-def polygamma(n: int, x: Any) -> Any:
-    """Returns a derivative of digamma; beyond the first, float32 loses digits between poles."""
-    return ops.polygamma(n, x) if n < 2 else _refuse("a higher derivative")
-
-
-@row("frac")
-def frac(x: Any) -> Any:
-    """Returns x without its whole part."""
-    return ops.sub(floats(x), ops.trunc(x))
+TABLE |= {
+    "nan_to_num": lambda x, nan=None, posinf=None, neginf=None: ops.nan_to_num(
+        x, 0.0 if nan is None else nan, posinf, neginf
+    ),
+    "isneginf": lambda x: ops.eq(floats(x), -inf),
+    "isposinf": lambda x: ops.eq(floats(x), inf),
+    "sgn": lambda x: ops.sign(x),
+    "fmax": lambda a, b: ops.where(ops.isnan(a), b, ops.where(ops.isnan(b), a, ops.maximum(a, b))),
+    "fmin": lambda a, b: ops.where(ops.isnan(a), b, ops.where(ops.isnan(b), a, ops.minimum(a, b))),
+    "logit": lambda x, eps=None: ops.logit(floats(x), eps),
+    "polygamma": lambda n, x: ops.polygamma(n, x) if n < 2 else _refuse("a higher derivative"),
+    "frac": lambda x: ops.sub(floats(x), ops.trunc(x)),
+}
 
 
 @row("elu")
-def elu(x: Any, alpha: Any = 1, scale: Any = 1, input_scale: Any = 1) -> Any:
+def elu(x, alpha=1, scale=1, input_scale=1):
     """Returns the ELU; scales have no kernel."""
     if scale != 1 or input_scale != 1:
         return dispatch.call("aten_scaled_elu", floats(x), float(alpha), float(scale), float(input_scale))
     return ops.elu(floats(x), alpha)
 
 
-@row("log_sigmoid_forward")
-def log_sigmoid(x: Any) -> Any:
-    """Returns log(sigmoid(x)) and a buffer, which is empty."""
-    return ops.logsigmoid(floats(x)), ENGINE.empty((0,), x.dtype)
-
-
-@row("masked_fill.Tensor")
-def masked_fill(x: Any, mask: Any, value: Any) -> Any:
-    """Returns x with ``value`` where the mask is true."""
-    return ops.masked_fill(x, mask, value)
+TABLE |= {
+    "log_sigmoid_forward": lambda x: (ops.logsigmoid(floats(x)), ENGINE.empty((0,), x.dtype)),
+    "masked_fill.Tensor": lambda x, mask, value: ops.masked_fill(x, mask, value),
+}
 
 
 # -- reductions ------------------------------------------------------------------------------------------------------
 
 
-@row("sum.dim_IntList")
-def sum_(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Returns the sum."""
-    return ops.sum(x, axes(dim), keepdim, dtype=named(dtype))
-
-
-@row("sum")
-def sum_all(x: Any, *, dtype: Any = None) -> Any:
-    """Returns the sum of all."""
-    return ops.sum(x, dtype=named(dtype))
+TABLE |= {
+    "sum.dim_IntList": lambda x, dim=None, keepdim=False, *, dtype=None: ops.sum(
+        x, axes(dim), keepdim, dtype=named(dtype)
+    ),
+    "sum": lambda x, *, dtype=None: ops.sum(x, dtype=named(dtype)),
+}
 
 
 @row("mean.dim")
-def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def mean(x, dim=None, keepdim=False, *, dtype=None):
     """Returns the mean."""
     if dtype is None:
         floats(x)
     return ops.mean(x, axes(dim), keepdim, dtype=named(dtype))
 
 
-@row("mean")
-def mean_all(x: Any, *, dtype: Any = None) -> Any:
-    """Returns the mean of all."""
-    return mean(x, None, dtype=dtype)
-
-
-@row("prod")
-def prod_all(x: Any, *, dtype: Any = None) -> Any:
-    """Returns the product of all."""
-    return ops.prod(x, dtype=named(dtype))
-
-
-@row("prod.dim_int")
-def prod_(x: Any, dim: int, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """Returns the product."""
-    return ops.prod(x, dim, keepdim, dtype=named(dtype))
+TABLE |= {
+    "mean": lambda x, *, dtype=None: mean(x, None, dtype=dtype),
+    "prod": lambda x, *, dtype=None: ops.prod(x, dtype=named(dtype)),
+    "prod.dim_int": lambda x, dim, keepdim=False, *, dtype=None: ops.prod(x, dim, keepdim, dtype=named(dtype)),
+}
 
 
 for _name in ("amax", "amin"):
@@ -374,16 +303,10 @@ def _extreme(kind: str) -> Callable[..., Any]:
 TABLE |= {"max.dim": _extreme("max"), "min.dim": _extreme("min")}
 
 
-@row("aminmax")
-def aminmax(x: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Returns the smallest and the largest element."""
-    return ops.amin(x, dim, keepdim), ops.amax(x, dim, keepdim)
-
-
-@row("argmax")
-def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Returns the position of the largest element."""
-    return _argument(ops.argmax, x, dim, keepdim)
+TABLE |= {
+    "aminmax": lambda x, *, dim=None, keepdim=False: (ops.amin(x, dim, keepdim), ops.amax(x, dim, keepdim)),
+    "argmax": lambda x, dim=None, keepdim=False: _argument(ops.argmax, x, dim, keepdim),
+}
 
 
 def _argument(function: Callable[..., Any], x: Any, dim: int | None, keepdim: bool) -> Any:
@@ -395,10 +318,7 @@ def _argument(function: Callable[..., Any], x: Any, dim: int | None, keepdim: bo
     return function(x, dim, keepdim)
 
 
-@row("argmin")
-def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Returns the position of the smallest element."""
-    return _argument(ops.argmin, x, dim, keepdim)
+TABLE |= {"argmin": lambda x, dim=None, keepdim=False: _argument(ops.argmin, x, dim, keepdim)}
 
 
 def _truth(kind: str) -> None:
@@ -423,182 +343,124 @@ _truth("all")
 
 
 @row("var.correction")
-def var(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+def var(x, dim=None, *, correction=None, keepdim=False):
     """Returns the variance."""
     return ops.var(floats(x), axes(dim), 1 if correction is None else correction, keepdim)
 
 
-@row("std.correction")
-def std(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    """Returns the standard deviation."""
-    return ops.std(floats(x), axes(dim), 1 if correction is None else correction, keepdim)
-
-
-@row("var_mean.correction")
-def var_mean(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    """Returns the variance and the mean."""
-    return tuple(ops.var_mean(floats(x), axes(dim), 1 if correction is None else correction, keepdim))
-
-
-@row("std_mean.correction")
-def std_mean(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
-    """Returns the standard deviation and the mean."""
-    return tuple(ops.std_mean(floats(x), axes(dim), 1 if correction is None else correction, keepdim))
+TABLE |= {
+    "std.correction": lambda x, dim=None, *, correction=None, keepdim=False: ops.std(
+        floats(x), axes(dim), 1 if correction is None else correction, keepdim
+    ),
+    "var_mean.correction": lambda x, dim=None, *, correction=None, keepdim=False: tuple(
+        ops.var_mean(floats(x), axes(dim), 1 if correction is None else correction, keepdim)
+    ),
+    "std_mean.correction": lambda x, dim=None, *, correction=None, keepdim=False: tuple(
+        ops.std_mean(floats(x), axes(dim), 1 if correction is None else correction, keepdim)
+    ),
+}
 
 
 @row("linalg_vector_norm")
-def vector_norm(x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
     """Returns the norm of vectors."""
     if dtype is not None:
         x = as_type(x, named(dtype))
     return ops.norm(floats(x), ord, axes(dim), keepdim)
 
 
-@row("logsumexp")
-def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
-    """Returns log(sum(exp(x)))."""
-    return ops.logsumexp(floats(x), axes(dim), keepdim)
-
-
-@row("count_nonzero.dim_IntList")
-def count_nonzero(x: Any, dim: Any) -> Any:
-    """Returns the number of elements that are not zero."""
-    return ops.count_nonzero(x, axes(dim))
-
-
-@row("count_nonzero")
-def count_nonzero_dim(x: Any, dim: int | None = None) -> Any:
-    """Returns the number of elements that are not zero along one axis."""
-    return ops.count_nonzero(x, dim)
-
-
-@row("cumsum")
-def cumsum(x: Any, dim: int, *, dtype: Any = None) -> Any:
-    """Returns running sums."""
-    return ops.cumsum(x, dim, named(dtype)) if x.ndim else _refuse("0-d")
-
-
-@row("cumprod")
-def cumprod(x: Any, dim: int, *, dtype: Any = None) -> Any:
-    """Returns running products."""
-    return ops.cumprod(x, dim, named(dtype)) if x.ndim else _refuse("0-d")
-
-
-@row("logcumsumexp")
-def logcumsumexp(x: Any, dim: int) -> Any:
-    """Returns the logarithms of running sums of exponentials."""
-    return ops.logcumsumexp(floats(x), dim) if x.ndim else _refuse("0-d")
-
-
-@row("trace")
-def trace(x: Any) -> Any:
-    """Returns the sum of the diagonal."""
-    return ops.trace(x)
+TABLE |= {
+    "logsumexp": lambda x, dim, keepdim=False: ops.logsumexp(floats(x), axes(dim), keepdim),
+    "count_nonzero.dim_IntList": lambda x, dim: ops.count_nonzero(x, axes(dim)),
+    "count_nonzero": lambda x, dim=None: ops.count_nonzero(x, dim),
+    "cumsum": lambda x, dim, *, dtype=None: ops.cumsum(x, dim, named(dtype)) if x.ndim else _refuse("0-d"),
+    "cumprod": lambda x, dim, *, dtype=None: ops.cumprod(x, dim, named(dtype)) if x.ndim else _refuse("0-d"),
+    "logcumsumexp": lambda x, dim: ops.logcumsumexp(floats(x), dim) if x.ndim else _refuse("0-d"),
+    "trace": lambda x: ops.trace(x),
+}
 
 
 @row("nansum")
-def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def nansum(x, dim=None, keepdim=False, *, dtype=None):
     """Returns the sum of what is not NaN."""
     if not is_floating(x.dtype):
         return ops.sum(x, axes(dim), keepdim, dtype=named(dtype))
     return ops.sum(ops.where(ops.isnan(x), 0.0, x), axes(dim), keepdim, dtype=named(dtype))
 
 
-@row("linalg_cross")
-def cross(a: Any, b: Any, *, dim: int = -1) -> Any:
-    """Returns the cross product."""
-    return dispatch.call("linalg_cross", a, b, axis=dim)
-
-
-@row("_softmax")
-def softmax(x: Any, dim: int, half_to_float: bool) -> Any:
-    """Returns the softmax."""
-    return ops.softmax(floats(x), dim) if x.ndim and not half_to_float else _refuse("0-d")
-
-
-@row("_log_softmax")
-def log_softmax(x: Any, dim: int, half_to_float: bool) -> Any:
-    """Returns the logarithm of the softmax."""
-    return ops.log_softmax(floats(x), dim) if x.ndim and not half_to_float else _refuse("0-d")
+TABLE |= {
+    "linalg_cross": lambda a, b, *, dim=-1: dispatch.call("linalg_cross", a, b, axis=dim),
+    "_softmax": lambda x, dim, half_to_float: (
+        ops.softmax(floats(x), dim) if x.ndim and (not half_to_float) else _refuse("0-d")
+    ),
+    "_log_softmax": lambda x, dim, half_to_float: (
+        ops.log_softmax(floats(x), dim) if x.ndim and (not half_to_float) else _refuse("0-d")
+    ),
+}
 
 
 # -- order -----------------------------------------------------------------------------------------------------------
 
 
 @row("sort")
-def sort(x: Any, dim: int = -1, descending: bool = False) -> Any:
+def sort(x, dim=-1, descending=False):
     """Returns the elements in order, and their positions."""
     return tuple(ops.sort(x, dim, descending)) if x.ndim else _refuse("0-d")
 
 
-@row("sort.stable")
-def sort_stable(x: Any, *, stable: bool | None, dim: int = -1, descending: bool = False) -> Any:
-    """Returns the same, equal elements in their order."""
-    return sort(x, dim, descending)
-
-
-@row("topk")
-def topk(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
-    """Returns the k largest elements, and their positions."""
-    return tuple(ops.topk(x, k, dim, largest, sorted)) if x.ndim else _refuse("0-d")
-
-
-@row("kthvalue")
-def kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    """Returns the k-th smallest element, and its position."""
-    return tuple(ops.kthvalue(x, k, dim, keepdim)) if x.ndim else _refuse("0-d")
+TABLE |= {
+    "sort.stable": lambda x, *, stable, dim=-1, descending=False: sort(x, dim, descending),
+    "topk": lambda x, k, dim=-1, largest=True, sorted=True: (
+        tuple(ops.topk(x, k, dim, largest, sorted)) if x.ndim else _refuse("0-d")
+    ),
+    "kthvalue": lambda x, k, dim=-1, keepdim=False: (
+        tuple(ops.kthvalue(x, k, dim, keepdim)) if x.ndim else _refuse("0-d")
+    ),
+}
 
 
 @row("mode")
-def mode(x: Any, dim: int = -1, keepdim: bool = False) -> Any:
+def mode(x, dim=-1, keepdim=False):
     """Returns the most frequent element, and its position."""
     return tuple(ops.mode(x, dim, keepdim)) if x.ndim else _refuse("0-d")
 
 
-@row("median")
-def median(x: Any) -> Any:
-    """Returns the median of all."""
-    return ops.median(x) if x.size else _refuse("empty")
+TABLE |= {"median": lambda x: ops.median(x) if x.size else _refuse("empty")}
 
 
 @row("searchsorted.Tensor")
-def searchsorted(
-    ordered: Any, x: Any, *, out_int32: bool = False, right: bool = False, side: Any = None, sorter: Any = None
-) -> Any:
+def searchsorted(ordered, x, *, out_int32=False, right=False, side=None, sorter=None):
     """Returns where elements belong in an order."""
     if sorter is not None or (side is not None and right):
         raise NoKernel("sorter")
     return ops.searchsorted(ordered, x, right, side, out_int32)
 
 
-@row("bucketize.Tensor")
-def bucketize(x: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
-    """Returns the bins of elements."""
-    return ops.bucketize(x, boundaries, out_int32=out_int32, right=right)
-
-
-@row("nonzero")
-def nonzero(x: Any) -> Any:
-    """Returns the positions of elements that are not zero."""
-    return ops.nonzero(x)
+TABLE |= {
+    "bucketize.Tensor": lambda x, boundaries, *, out_int32=False, right=False: ops.bucketize(
+        x, boundaries, out_int32=out_int32, right=right
+    ),
+    "nonzero": lambda x: ops.nonzero(x),
+}
 
 
 @row("bincount")
-def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+def bincount(x, weights=None, minlength=0):
     """Returns how often each number occurs."""
     if weights is not None and weights.dtype not in ("float32", "float64"):
         weights = as_type(weights, named(torch.float64))
     return ops.bincount(x, weights, minlength)
 
 
-@row("histc")
-def histc(x: Any, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
-    """Returns the number of elements in each bin; of integers too, as on CUDA."""
-    return as_type(ops.histc(x if is_floating(x.dtype) else as_type(x, "float32"), bins, min, max), x.dtype)
+TABLE |= {
+    "histc": lambda x, bins=100, min=0, max=0: as_type(
+        ops.histc(x if is_floating(x.dtype) else as_type(x, "float32"), bins, min, max), x.dtype
+    )
+}
 
 
 @row("_unique2")
-def unique(x: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
+def unique(x, sorted=True, return_inverse=False, return_counts=False):
     """Returns the distinct elements in order."""
     if return_inverse or return_counts:
         raise NoKernel("inverse")
@@ -608,14 +470,15 @@ def unique(x: Any, sorted: bool = True, return_inverse: bool = False, return_cou
 # -- indexing --------------------------------------------------------------------------------------------------------
 
 
-@row("index_select")
-def index_select(x: Any, dim: int, index: Any) -> Any:
-    """Returns slices at positions."""
-    return ops.index_select(x, dim, index) if x.ndim and index.ndim == 1 else _refuse("0-d")
+TABLE |= {
+    "index_select": lambda x, dim, index: (
+        ops.index_select(x, dim, index) if x.ndim and index.ndim == 1 else _refuse("0-d")
+    )
+}
 
 
 @row("gather")
-def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
+def gather(x, dim, index, *, sparse_grad=False):
     """Returns elements at positions along an axis."""
     if not x.ndim or not index.ndim:
         raise NoKernel("0-d")
@@ -641,7 +504,7 @@ TABLE |= {
 
 
 @row("scatter_reduce.two")
-def scatter_reduce(x: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
+def scatter_reduce(x, dim, index, src, reduce, *, include_self=True):
     """Returns x with elements combined at positions."""
     if not x.ndim or not index.ndim or not index.size:
         raise NoKernel("0-d")
@@ -649,16 +512,14 @@ def scatter_reduce(x: Any, dim: int, index: Any, src: Any, reduce: str, *, inclu
     return ops.scatter_reduce(x, dim, index, src, reduce, include_self=include_self)
 
 
-@row("index_add")
-def index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
-    """Returns x with slices added at positions."""
-    return ops.index_add(x, dim, index, source, alpha) if x.ndim and source.ndim else _refuse("0-d")
-
-
-@row("index_copy")
-def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
-    """Returns x with slices at positions."""
-    return ops.index_copy(x, dim, index, source) if x.ndim and source.ndim else _refuse("0-d")
+TABLE |= {
+    "index_add": lambda x, dim, index, source, *, alpha=1: (
+        ops.index_add(x, dim, index, source, alpha) if x.ndim and source.ndim else _refuse("0-d")
+    ),
+    "index_copy": lambda x, dim, index, source: (
+        ops.index_copy(x, dim, index, source) if x.ndim and source.ndim else _refuse("0-d")
+    ),
+}
 
 
 def _key(x: Any, indices: Any) -> tuple[Any, ...]:
@@ -682,7 +543,7 @@ def _positions(key: list[Any]) -> list[Any]:
 
 
 @row("index.Tensor")
-def index(x: Any, indices: Any) -> Any:
+def index(x, indices):
     """Returns elements at positions."""
     if not x.ndim:
         raise NoKernel("0-d")
@@ -694,7 +555,7 @@ def index(x: Any, indices: Any) -> Any:
 
 
 @row("index_put", "_unsafe_index_put")
-def index_put(x: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+def index_put(x, indices, values, accumulate=False):
     """Returns x with values at positions."""
     if not x.ndim:
         raise NoKernel("0-d")
@@ -732,7 +593,7 @@ def _values_in_front(x: Any, key: tuple[Any, ...], values: Any, indices: Any) ->
 
 
 @row("index_fill.int_Scalar", "index_fill.int_Tensor")
-def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
+def index_fill(x, dim, index, value):
     """Returns x with ``value`` at positions."""
     if not x.ndim or not index.size or index.ndim != 1:
         raise NoKernel("0-d or empty")
@@ -746,22 +607,18 @@ def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
     return ops.index_copy(x, dim, index, source)
 
 
-@row("isin.Tensor_Tensor")
-def isin(x: Any, other: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
-    """Returns which elements are among others."""
-    return ops.isin(x, other, assume_unique=assume_unique, invert=invert)
-
-
-@row("embedding")
-def embedding(
-    weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
-) -> Any:
-    """Returns rows of a table."""
-    return ops.take(weight, indices, 0)
+TABLE |= {
+    "isin.Tensor_Tensor": lambda x, other, *, assume_unique=False, invert=False: ops.isin(
+        x, other, assume_unique=assume_unique, invert=invert
+    ),
+    "embedding": lambda weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False: ops.take(
+        weight, indices, 0
+    ),
+}
 
 
 @row("embedding_dense_backward")
-def embedding_backward(grad: Any, indices: Any, num: int, padding_idx: int, scale: bool) -> Any:
+def embedding_backward(grad, indices, num, padding_idx, scale):
     """Returns the gradient of the table."""
     if scale:
         raise NoKernel("scale_grad_by_freq")
@@ -777,7 +634,7 @@ def embedding_backward(grad: Any, indices: Any, num: int, padding_idx: int, scal
 
 
 @row("cat")
-def cat(tensors: Any, dim: int = 0) -> Any:
+def cat(tensors, dim=0):
     """Returns tensors behind each other."""
     kept = [x for x in tensors if x.shape != (0,)] or list(tensors)[:1]
     dtype = promote(*[x.dtype for x in tensors])
@@ -785,7 +642,7 @@ def cat(tensors: Any, dim: int = 0) -> Any:
 
 
 @row("constant_pad_nd")
-def constant_pad(x: Any, pad: Any, value: Any = 0) -> Any:
+def constant_pad(x, pad, value=0):
     """Returns x with a border."""
     if any(width < 0 for width in pad) or not x.ndim:
         raise NoKernel("a negative pad")
@@ -803,16 +660,10 @@ _bordered("reflect")
 _bordered("replicate")
 
 
-@row("pixel_shuffle")
-def pixel_shuffle(x: Any, factor: int) -> Any:
-    """Returns channels as pixels."""
-    return ops.pixel_shuffle(x, factor)
-
-
-@row("pixel_unshuffle")
-def pixel_unshuffle(x: Any, factor: int) -> Any:
-    """Returns pixels as channels."""
-    return ops.pixel_unshuffle(x, factor)
+TABLE |= {
+    "pixel_shuffle": lambda x, factor: ops.pixel_shuffle(x, factor),
+    "pixel_unshuffle": lambda x, factor: ops.pixel_unshuffle(x, factor),
+}
 
 
 # -- products --------------------------------------------------------------------------------------------------------
@@ -829,7 +680,7 @@ def _alike(*tensors: Any) -> None:
 
 
 @row("mm")
-def mm(a: Any, b: Any) -> Any:
+def mm(a, b):
     """Returns the product of two matrices."""
     if a.dtype is not b.dtype:
         raise NoKernel("operands of several dtypes")
@@ -837,42 +688,42 @@ def mm(a: Any, b: Any) -> Any:
 
 
 @row("bmm")
-def bmm(a: Any, b: Any) -> Any:
+def bmm(a, b):
     """Returns the products of two stacks of matrices."""
     _alike(a, b)
     return ops.bmm(a, b)
 
 
 @row("mv")
-def mv(a: Any, b: Any) -> Any:
+def mv(a, b):
     """Returns the product of a matrix and a vector."""
     _alike(a, b)
     return ops.mv(a, b)
 
 
 @row("dot")
-def dot(a: Any, b: Any) -> Any:
+def dot(a, b):
     """Returns the product of two vectors."""
     _alike(a, b)
     return ops.dot(a, b)
 
 
 @row("addmm")
-def addmm(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmm(x, a, b, *, beta=1, alpha=1):
     """Returns beta x + alpha a b."""
     _alike(x, a, b)
     return ops.addmm(x, a, b, beta, alpha)
 
 
 @row("baddbmm")
-def baddbmm(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def baddbmm(x, a, b, *, beta=1, alpha=1):
     """Returns the same of stacks."""
     _alike(x, a, b)
     return ops.baddbmm(x, a, b, beta, alpha)
 
 
 @row("addmv")
-def addmv(x: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmv(x, a, b, *, beta=1, alpha=1):
     """Returns beta x + alpha a b of a vector b."""
     if not is_floating(a.dtype):
         beta, alpha = int(beta), int(alpha)
@@ -888,17 +739,7 @@ def _convolution(rank: int, transposed: bool) -> Callable[..., Any]:
 
 
 @row("convolution")
-def convolution(
-    x: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
-) -> Any:
+def convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     """Returns a convolution, or a transposed one."""
     rank = weight.ndim - 2
     if x.ndim != weight.ndim or not x.size or not 1 <= rank <= 3:
@@ -906,9 +747,7 @@ def convolution(
     _alike(floats(x), weight, bias)
     stride, padding, dilation = (_wide(value, rank) for value in (stride, padding, dilation))
     if transposed:
-        return _convolution(rank, True)(
-            x, weight, bias, stride, padding, _wide(output_padding, rank), groups, dilation
-        )
+        return _convolution(rank, True)(x, weight, bias, stride, padding, _wide(output_padding, rank), groups, dilation)
     return _convolution(rank, False)(x, weight, bias, stride, padding, dilation, groups)
 
 
@@ -918,19 +757,9 @@ def _wide(values: Any, rank: int) -> tuple[int, ...]:
 
 @row("convolution_backward")
 def convolution_backward(
-    grad: Any,
-    x: Any,
-    weight: Any,
-    bias_sizes: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
-    output_mask: Any,
-) -> Any:
-    """Returns the gradients of a convolution by x, weight and bias; None where the mask is False."""
+    grad, x, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
+):
+    """Returns the gradients of a convolution by x, weight and bias; None if the mask is False."""
     rank = weight.ndim - 2
     if x.ndim != weight.ndim or not x.size:
         raise NoKernel("shape")
@@ -968,47 +797,26 @@ def _unbatched(x: Any, like: Any, rank: int) -> Any:
 
 
 def _pools(rank: int) -> None:
-    def max_pool(
-        x: Any, kernel: Any, stride: Any = (), padding: Any = (0,), dilation: Any = (1,), ceil_mode: bool = False
-    ) -> Any:
+    def max_pool(x, kernel, stride=(), padding=(0,), dilation=(1,), ceil_mode=False):
         sizes = _wide(kernel, rank), _wide(stride or kernel, rank), _wide(padding, rank), _wide(dilation, rank)
         if not floats(x).size:
             raise NoKernel("empty")
         values, indices = getattr(ops, f"max_pool{rank}d")(x, *sizes, ceil_mode, True)
         return values, as_type(indices, "int64")
 
-    def max_pool_backward(
-        grad: Any, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: Any
-    ) -> Any:
+    def max_pool_backward(grad, x, kernel, stride, padding, dilation, ceil_mode, indices):
         sizes = _wide(kernel, rank), _wide(stride or kernel, rank), _wide(padding, rank), _wide(dilation, rank)
         whole, places = _batched(grad, rank), as_type(_batched(indices, rank), "int32")
         made = dispatch.call("max_pool_grad", whole, places, _batched(x, rank).shape, *sizes, ceil_mode)
         return _unbatched(made, x, rank)
 
-    def avg_pool(
-        x: Any,
-        kernel: Any,
-        stride: Any = (),
-        padding: Any = (0,),
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> Any:
+    def avg_pool(x, kernel, stride=(), padding=(0,), ceil_mode=False, count_include_pad=True, divisor_override=None):
         if not floats(x).size:
             raise NoKernel("empty")
         sizes = _wide(kernel, rank), _wide(stride or kernel, rank), _wide(padding, rank)
         return getattr(ops, f"avg_pool{rank}d")(x, *sizes, ceil_mode, count_include_pad, divisor_override)
 
-    def avg_pool_backward(
-        grad: Any,
-        x: Any,
-        kernel: Any,
-        stride: Any,
-        padding: Any,
-        ceil_mode: bool,
-        count_include_pad: bool,
-        divisor_override: int | None,
-    ) -> Any:
+    def avg_pool_backward(grad, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override):
         sizes = _wide(kernel, rank), _wide(stride or kernel, rank), _wide(padding, rank)
         made = dispatch.call(
             "avg_pool_grad",
@@ -1021,20 +829,20 @@ def _pools(rank: int) -> None:
         )
         return _unbatched(made, x, rank)
 
-    def adaptive_avg(x: Any, size: Any) -> Any:
+    def adaptive_avg(x, size):
         return getattr(ops, f"adaptive_avg_pool{rank}d")(floats(x), list(size)) if x.size else _refuse("empty")
 
-    def adaptive_avg_backward(grad: Any, x: Any) -> Any:
+    def adaptive_avg_backward(grad, x):
         made = dispatch.call("adaptive_avg_pool_grad", _batched(grad, rank), _batched(x, rank).shape)
         return _unbatched(made, x, rank)
 
-    def adaptive_max(x: Any, size: Any) -> Any:
+    def adaptive_max(x, size):
         if not floats(x).size:
             raise NoKernel("empty")
         values, indices = getattr(ops, f"adaptive_max_pool{rank}d")(x, list(size), True)
         return values, as_type(indices, "int64")
 
-    def adaptive_max_backward(grad: Any, x: Any, indices: Any) -> Any:
+    def adaptive_max_backward(grad, x, indices):
         places = as_type(_batched(indices, rank), "int32")
         made = dispatch.call("adaptive_max_pool_grad", _batched(grad, rank), places, _batched(x, rank).shape)
         return _unbatched(made, x, rank)
@@ -1066,7 +874,7 @@ def _computing(x: Any) -> Any:
 
 
 @row("native_layer_norm")
-def layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+def layer_norm(x, shape, weight, bias, eps):
     """Returns the normalized x, the means and the reciprocal deviations."""
     floats(x)
     over = tuple(range(x.ndim - len(shape), x.ndim))
@@ -1077,9 +885,7 @@ def layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
 
 
 @row("native_layer_norm_backward")
-def layer_norm_backward(
-    grad: Any, x: Any, shape: Any, mean: Any, rstd: Any, weight: Any, bias: Any, output_mask: Any
-) -> Any:
+def layer_norm_backward(grad, x, shape, mean, rstd, weight, bias, output_mask):
     """Returns the gradients of a layer norm by x, weight and bias."""
     if not x.size:
         raise NoKernel("empty")
@@ -1097,7 +903,7 @@ def layer_norm_backward(
 
 
 @row("native_group_norm")
-def group_norm(x: Any, weight: Any, bias: Any, n: int, c: int, hxw: int, group: int, eps: float) -> Any:
+def group_norm(x, weight, bias, n, c, hxw, group, eps):
     """Returns the normalized x, and means and reciprocal deviations of the groups."""
     if not floats(x).size:
         raise NoKernel("empty")
@@ -1112,9 +918,7 @@ def group_norm(x: Any, weight: Any, bias: Any, n: int, c: int, hxw: int, group: 
 
 
 @row("native_group_norm_backward")
-def group_norm_backward(
-    grad: Any, x: Any, mean: Any, rstd: Any, weight: Any, n: int, c: int, hxw: int, group: int, output_mask: Any
-) -> Any:
+def group_norm_backward(grad, x, mean, rstd, weight, n, c, hxw, group, output_mask):
     """Returns the gradients of a group norm by x, weight and bias."""
     if not x.size:
         raise NoKernel("empty")
@@ -1141,9 +945,7 @@ def _column(value: Any, rank: int) -> Any:
     return None if value is None else ops.reshape(value, (value.size,) + (1,) * (rank - 2))
 
 
-def batch_norm(
-    x: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float
-) -> Any:
+def batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
     """Returns (y, mean, reciprocal deviation, new running mean, new running variance)."""
     floats(x)
     count = x.size // x.shape[1] if x.ndim > 1 and x.shape[1] else 0
@@ -1162,7 +964,9 @@ def batch_norm(
     y, mean, var = dispatch.call("batch_norm_training", x, w, b, eps=eps)
     mean, var = (ops.reshape(value, (x.shape[1],)) for value in (mean, var))
     if running_mean is not None:
-        running_mean = as_type(ops.add(ops.mul(running_mean, 1 - momentum), ops.mul(mean, momentum)), running_mean.dtype)
+        running_mean = as_type(
+            ops.add(ops.mul(running_mean, 1 - momentum), ops.mul(mean, momentum)), running_mean.dtype
+        )
         unbiased = ops.mul(var, momentum * count / (count - 1))
         running_var = as_type(ops.add(ops.mul(running_var, 1 - momentum), unbiased), running_var.dtype)
     rstd = ops.rsqrt(ops.add(var, eps))
@@ -1170,18 +974,7 @@ def batch_norm(
 
 
 @row("native_batch_norm_backward")
-def batch_norm_backward(
-    grad: Any,
-    x: Any,
-    weight: Any,
-    running_mean: Any,
-    running_var: Any,
-    mean: Any,
-    rstd: Any,
-    training: bool,
-    eps: float,
-    output_mask: Any,
-) -> Any:
+def batch_norm_backward(grad, x, weight, running_mean, running_var, mean, rstd, training, eps, output_mask):
     """Returns the gradients of a batch norm by x, weight and bias."""
     if not x.size:
         raise NoKernel("empty")
@@ -1218,14 +1011,14 @@ def add_decompositions(implement: Callable[..., Any], registered: list[str]) -> 
             implement(name, decomposition)
 
 
-DECOMPOSED = (
+DECOMPOSED = words(
     "mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward "
     "binary_cross_entropy binary_cross_entropy_backward nll_loss_backward nll_loss2d_backward nll_loss_forward "
     "nll_loss2d_forward embedding_dense_backward native_dropout_backward "
     "addr logaddexp2 select_backward slice_backward diagonal_backward index_add_ "
     "unfold_backward new_zeros frac triu_indices tril_indices rot90 logit_backward "
     "masked_scatter upsample_nearest2d upsample_bilinear2d upsample_nearest1d"
-).split()
+)
 
 
 __all__ = ["DECOMPOSED", "TABLE", "add_decompositions", "inf", "prod"]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from netcl.ops import cast, clone, reshape
 
-from torch_netcl import fallback, memory
+from netcl.ops import cast, clone, reshape
+from torch_netcl import fallback, memory, words
 from torch_netcl.memory import DTYPES, ENGINE, META, give, hold, new, put, take
 
 TABLE: dict[str, Callable[..., Any]] = {}
@@ -35,9 +35,7 @@ def _only_strided(layout: Any, device: Any = None) -> None:
 
 
 @kernel("empty.memory_format")
-def empty(
-    size: Any, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None, memory_format: Any = None
-) -> torch.Tensor:
+def empty(size, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
     """Returns a tensor of undefined values."""
     _only_strided(layout, device)
     dtype = dtype or torch.get_default_dtype()
@@ -57,9 +55,7 @@ def _new(size: Any, dtype: torch.dtype) -> torch.Tensor:
 
 
 @kernel("empty_strided")
-def empty_strided(
-    size: Any, stride: Any, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None
-) -> torch.Tensor:
+def empty_strided(size, stride, dtype=None, layout=None, device=None, pin_memory=None):
     """Returns a tensor of undefined values with these strides."""
     _only_strided(layout, device)
     dtype = dtype or torch.get_default_dtype()
@@ -71,7 +67,7 @@ def empty_strided(
 
 
 @kernel("as_strided")
-def as_strided(x: torch.Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> torch.Tensor:
+def as_strided(x, size, stride, storage_offset=None):
     """Returns a view by strides; raises PyTorch's RuntimeError for one beyond the storage."""
     offset = x.storage_offset() if storage_offset is None else storage_offset
     if 0 not in size:
@@ -91,23 +87,25 @@ _cpu = torch._C.DispatchKey.CPU
 
 
 @kernel("view")
-def view(x: torch.Tensor, size: Any) -> torch.Tensor:
+def view(x, size):
     """Returns the view in another shape."""
     return _view(_cpu, x, size)  # type: ignore[no-any-return]
 
 
 @kernel("_reshape_alias")
-def reshape_alias(x: torch.Tensor, size: Any, stride: Any) -> torch.Tensor:
+def reshape_alias(x, size, stride):
     """Returns the view by strides that fit."""
     return memory.strided(x, size, stride, x.storage_offset())
 
 
 for _name in ("unfold", "view_as_real", "view_as_complex"):
-    TABLE[_name] = (lambda op: lambda *args, **kwargs: fallback.view(op, *args, **kwargs))(getattr(_aten, _name).default)
+    TABLE[_name] = (lambda op: lambda *args, **kwargs: fallback.view(op, *args, **kwargs))(
+        getattr(_aten, _name).default
+    )
 
 
 @kernel("view.dtype")
-def view_dtype(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def view_dtype(x, dtype):
     """Returns the bits as another dtype."""
     return fallback.view(_aten.view.dtype, x, dtype)  # type: ignore[no-any-return]
 
@@ -158,9 +156,7 @@ TABLE |= {
 
 
 @kernel("as_strided_scatter")
-def as_strided_scatter(
-    x: torch.Tensor, source: torch.Tensor, size: Any, stride: Any, storage_offset: int | None = None
-) -> torch.Tensor:
+def as_strided_scatter(x, source, size, stride, storage_offset=None):
     """Returns a copy of ``x`` with ``source`` at strides of its memory."""
     op = _aten.as_strided_scatter.default
     if x.is_contiguous() and x.numel() * x.dtype.itemsize == x.untyped_storage().nbytes():
@@ -169,40 +165,38 @@ def as_strided_scatter(
 
 
 @kernel("resize_")
-def resize(x: torch.Tensor, size: Any, memory_format: Any = None) -> torch.Tensor:
+def resize(x, size, memory_format=None):
     """Gives ``x`` another shape in place."""
     return fallback.resize(x, size)
 
 
 @kernel("set_.source_Storage_storage_offset")
-def set_storage(x: torch.Tensor, source: Any, storage_offset: int, size: Any, stride: Any = ()) -> torch.Tensor:
+def set_storage(x, source, storage_offset, size, stride=()):
     """Puts ``x`` on another storage of the device."""
     stride = tuple(stride) or memory.contiguous_strides(tuple(size))
     return fallback.set_geometry(x, source, storage_offset, size, stride)
 
 
 @kernel("set_.source_Storage")
-def set_whole(x: torch.Tensor, source: Any) -> torch.Tensor:
+def set_whole(x, source):
     """Puts ``x`` on all of a storage."""
     return set_storage(x, source, 0, (source.nbytes() // x.dtype.itemsize,))
 
 
 @kernel("set_.source_Tensor")
-def set_tensor(x: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+def set_tensor(x, source):
     """Makes ``x`` show what ``source`` shows."""
-    return fallback.set_geometry(
-        x, source.untyped_storage(), source.storage_offset(), source.size(), source.stride()
-    )
+    return fallback.set_geometry(x, source.untyped_storage(), source.storage_offset(), source.size(), source.stride())
 
 
 @kernel("set_")
-def set_empty(x: torch.Tensor) -> torch.Tensor:
+def set_empty(x):
     """Leaves ``x`` without elements."""
     return set_tensor(x, new((0,), x.dtype))
 
 
 @kernel("is_set_to")
-def is_set_to(x: torch.Tensor, other: torch.Tensor) -> bool:
+def is_set_to(x, other):
     """Returns True if both show the same elements of one storage."""
     return (
         x.untyped_storage()._cdata == other.untyped_storage()._cdata
@@ -213,7 +207,7 @@ def is_set_to(x: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 @kernel("copy_", "_copy_from_and_resize")
-def copy(target: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+def copy(target, source, non_blocking=False):
     """Copies ``source``, which broadcasts, into ``target``; one of them may be on the CPU."""
     if target is source:
         return target
@@ -256,19 +250,19 @@ def _copy_in(target: torch.Tensor, source: torch.Tensor) -> None:
 
 
 @kernel("_copy_from")
-def copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+def copy_from(source, target, non_blocking=False):
     """Copies in the other order of the arguments."""
     return copy(target, source)
 
 
 @kernel("_local_scalar_dense")
-def item(x: torch.Tensor) -> Any:
+def item(x):
     """Returns the one element as a number."""
     return memory.to_cpu(x).item()
 
 
 @kernel("clone")
-def cloned(x: torch.Tensor, memory_format: Any = None) -> torch.Tensor:
+def cloned(x, memory_format=None):
     """Returns a copy, contiguous."""
     if x.dtype not in DTYPES:
         return memory.from_cpu(memory.to_cpu(x))
@@ -278,15 +272,7 @@ def cloned(x: torch.Tensor, memory_format: Any = None) -> torch.Tensor:
 
 
 @kernel("_to_copy")
-def to_copy(
-    x: torch.Tensor,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: Any = None,
-    non_blocking: bool = False,
-    memory_format: Any = None,
-) -> torch.Tensor:
+def to_copy(x, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
     """Returns a copy in a dtype, on a device."""
     _only_strided(layout)
     wanted = dtype or x.dtype
@@ -302,13 +288,13 @@ def to_copy(
 
 
 @kernel("zero_")
-def zero(x: torch.Tensor) -> torch.Tensor:
+def zero(x):
     """Sets every element to 0."""
     return fill(x, 0)
 
 
 @kernel("fill_.Scalar")
-def fill(x: torch.Tensor, value: Any) -> torch.Tensor:
+def fill(x, value):
     """Sets every element to a number."""
     if x.dtype not in DTYPES or isinstance(value, complex):
         memory.put_cpu(x, torch.full((), value, dtype=x.dtype).expand(x.shape))
@@ -324,7 +310,7 @@ def fill(x: torch.Tensor, value: Any) -> torch.Tensor:
 
 
 @kernel("fill_.Tensor")
-def fill_tensor(x: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+def fill_tensor(x, value):
     """Sets every element to that of a 0-d tensor."""
     if value.dim():
         raise RuntimeError(
@@ -338,16 +324,16 @@ def _on_host(op: Any) -> Callable[..., Any]:
     return lambda *args, **kwargs: fallback.on_cpu(op, args, kwargs)
 
 
-for _name in (
+for _name in words(
     "arange.start_out linspace.out logspace.out eye.out eye.m_out randperm.generator_out randperm.out tril_indices "
     "triu_indices"
-).split():
+):
     _base, _, _last = _name.partition(".")
     TABLE[_name] = _on_host(getattr(getattr(_aten, _base), _last or "default"))
 
 
 @kernel("equal")
-def equal(x: torch.Tensor, other: torch.Tensor) -> bool:
+def equal(x, other):
     """Returns True if shapes and elements are equal."""
     if x.device != other.device:
         raise RuntimeError(f"Cannot compare two tensors on different devices. Got: {x.device} and {other.device}")
@@ -355,12 +341,12 @@ def equal(x: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 @kernel("record_stream")
-def record_stream(x: torch.Tensor, stream: Any) -> None:
+def record_stream(x, stream):
     """Does nothing: netcl's queue orders all work."""
 
 
 @kernel("is_pinned")
-def is_pinned(x: torch.Tensor, device: Any = None) -> bool:
+def is_pinned(x, device=None):
     """Returns False: memory of a device is not pinned memory of the host."""
     return False
 
