@@ -1,17 +1,21 @@
 """The table: aten overloads, the function of netcl that computes each, and the order of its arguments.
 
-``SAME`` lists overloads whose arguments are netcl's in the same order. Other rows are functions that put PyTorch's
-arguments into netcl's order. In-place and ``out=`` overloads follow from the functional ones.
+``SAME`` lists overloads whose arguments are netcl's in the same order, as ``aten=netcl`` if the names differ. Other
+rows are functions that put PyTorch's arguments into netcl's order. In-place and ``out=`` overloads follow from the
+functional ones. A row raises NoKernel, or any error of netcl, for arguments that PyTorch shall compute on the CPU.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, prod
+from functools import partial
+from math import inf
 from typing import Any
 
 import torch
 
+import netcl.linalg
+import netcl.special
 from netcl import ops
 from netcl.core import dispatch
 from netcl.core.dtypes import is_floating, promote
@@ -19,80 +23,31 @@ from torch_netcl import words
 from torch_netcl.memory import DTYPES, ENGINE, NoKernel
 
 TABLE: dict[str, Callable[..., Any]] = {}
-
-# aten overload -> netcl's row, with the same arguments
-SAME = {
-    name: name
-    for name in words(
-        "abs acos acosh asin asinh atan atanh ceil cos cosh digamma erf erfc erfinv exp exp2 expm1 floor i0 isnan "
-        "isinf "
-        "lgamma log log10 log1p log2 logical_not mish neg reciprocal relu round rsqrt sigmoid sign signbit silu sin "
-        "sinc sinh sqrt tan tanh trunc bitwise_not atan2 heaviside hypot logaddexp logical_and "
-        "logical_or logical_xor maximum minimum nextafter tril triu"
-    )
-}
-SAME |= {
-    "copysign.Tensor": "copysign",
-    "mul.Tensor": "mul",
-    "div.Tensor": "div",
-    "pow.Tensor_Tensor": "pow",
-    "pow.Tensor_Scalar": "pow",
-    "pow.Scalar": "pow",
-    "xlogy.Tensor": "xlogy",
-    "special_xlog1py": "xlog1py",
-    "special_ndtri": "ndtri",
-    "special_log_ndtr": "log_ndtr",
-    "special_entr": "entr",
-    "special_erfcx": "erfcx",
-    "special_i0e": "i0e",
-    "special_i1": "i1",
-    "special_i1e": "i1e",
-    "special_bessel_j0": "bessel_j0",
-    "special_bessel_j1": "bessel_j1",
-    "special_bessel_y0": "bessel_y0",
-    "special_bessel_y1": "bessel_y1",
-    "special_zeta": "zeta",
-    "igamma": "igamma",
-    "igammac": "igammac",
-    "where.self": "where",
-    "lerp.Scalar": "lerp",
-    "lerp.Tensor": "lerp",
-    "leaky_relu": "leaky_relu",
-    "hardswish": "hard_swish",
-    "hardsigmoid": "hard_sigmoid",
-    "hardtanh": "hard_tanh",
-    "hardshrink": "hardshrink",
-    "softshrink": "softshrink",
-    "softplus": "softplus",
-    "threshold": "threshold",
-    "_prelu_kernel": "prelu",
-    "gelu": "gelu",
-    "glu": "glu",
-    "masked_fill.Scalar": "masked_fill",
-    "masked_select": "masked_select",
-    "gather": "take_along_dim",
-    "flip": "flip",
-    "roll": "roll",
-}
-for _part in ("bitwise_and", "bitwise_or", "bitwise_xor"):
-    SAME |= {f"{_part}.Tensor": _part}
-SAME |= {f"{part}.Tensor": part for part in ("eq", "ne", "lt", "le", "gt", "ge")}
-SAME |= {f"{part}.Scalar": part for part in ("eq", "ne", "lt", "le", "gt", "ge")}
-SAME |= {"bitwise_left_shift.Tensor": "left_shift", "bitwise_right_shift.Tensor": "right_shift"}
-del SAME["gather"]
+SAME = words(
+    "abs acos acosh asin asinh atan atan2 atanh bitwise_and.Tensor=bitwise_and bitwise_left_shift.Tensor=left_shift "
+    "bitwise_not bitwise_or.Tensor=bitwise_or bitwise_right_shift.Tensor=right_shift bitwise_xor.Tensor=bitwise_xor "
+    "ceil copysign.Tensor=copysign cos cosh digamma div.Tensor=div eq.Scalar=eq eq.Tensor=eq erf erfc erfinv exp exp2 "
+    "expm1 flip floor ge.Scalar=ge ge.Tensor=ge gelu glu gt.Scalar=gt gt.Tensor=gt hardshrink hardsigmoid=hard_sigmoid "
+    "hardswish=hard_swish hardtanh=hard_tanh heaviside hypot i0 igamma igammac isinf isnan le.Scalar=le le.Tensor=le "
+    "leaky_relu lerp.Scalar=lerp lerp.Tensor=lerp lgamma log log10 log1p log2 logaddexp logical_and logical_not "
+    "logical_or logical_xor lt.Scalar=lt lt.Tensor=lt masked_fill.Scalar=masked_fill masked_fill.Tensor=masked_fill "
+    "masked_select max=amax maximum min=amin minimum mish mul.Tensor=mul ne.Scalar=ne ne.Tensor=ne neg nextafter "
+    "nonzero pixel_shuffle pixel_unshuffle pow.Scalar=pow pow.Tensor_Scalar=pow pow.Tensor_Tensor=pow "
+    "_prelu_kernel=prelu reciprocal relu roll round rsqrt sgn=sign sigmoid sign signbit silu sin sinc sinh softplus "
+    "softshrink special_bessel_j0=bessel_j0 special_bessel_j1=bessel_j1 special_bessel_y0=bessel_y0 "
+    "special_bessel_y1=bessel_y1 special_entr=entr special_erfcx=erfcx special_i0e=i0e special_i1=i1 special_i1e=i1e "
+    "special_log_ndtr=log_ndtr special_ndtri=ndtri special_xlog1py=xlog1py special_zeta=zeta sqrt tan tanh threshold "
+    "trace tril triu trunc where.self=where xlogy.Tensor=xlogy"
+)
 
 
-def _function(name: str) -> Callable[..., Any]:
-    if hasattr(ops, name):
-        return getattr(ops, name)  # type: ignore[no-any-return]
-    import netcl.linalg
-    import netcl.special  # noqa: F401
-
+def function(name: str) -> Callable[..., Any]:
+    """Returns the function of a row of netcl."""
     dispatch.row_of(name)
-    return lambda *args, **kwargs: dispatch.call(name, *args, **kwargs)
+    return getattr(ops, name, None) or partial(dispatch.call, name)
 
 
-TABLE.update({overload: _function(name) for overload, name in SAME.items()})
+TABLE |= {aten: function(name or aten) for aten, _, name in (entry.partition("=") for entry in SAME)}
 
 
 def row(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -107,11 +62,9 @@ def row(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 def named(dtype: torch.dtype | None) -> Any:
     """Returns netcl's dtype of PyTorch's; raises NoKernel if the device has none."""
-    if dtype is None:
-        return None
-    if dtype not in DTYPES:
+    if dtype is not None and dtype not in DTYPES:
         raise NoKernel(str(dtype))
-    return DTYPES[dtype]
+    return dtype and DTYPES[dtype]
 
 
 def as_type(x: Any, dtype: Any) -> Any:
@@ -121,89 +74,76 @@ def as_type(x: Any, dtype: Any) -> Any:
 
 def axes(dim: Any) -> Any:
     """Returns ``dim``, of which an empty list is every axis, as netcl's axis."""
-    if dim is None or isinstance(dim, int):
-        return dim
-    return tuple(dim) or None
+    return dim if dim is None or isinstance(dim, int) else tuple(dim) or None
 
 
 def floats(x: Any) -> Any:
     """Returns ``x``, if it is floating; raises NoKernel if not."""
-    if not is_floating(x.dtype):
-        raise NoKernel(f"{x.dtype}")
-    return x
+    return x if is_floating(x.dtype) else refuse(f"{x.dtype}")
+
+
+def refuse(why: str) -> Any:
+    """Raises NoKernel."""
+    raise NoKernel(why)
+
+
+def ranked(function: Callable[..., Any], *others: int) -> Callable[..., Any]:
+    """Returns ``function`` for tensors with axes; the tensors at the positions ``others`` need axes too."""
+
+    def checked(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if not x.ndim or not all(args[at].ndim for at in others):
+            raise NoKernel("a tensor without axes")
+        result = function(x, *args, **kwargs)
+        return tuple(result) if isinstance(result, tuple) else result
+
+    return checked
+
+
+def kind_of(*operands: Any) -> str:
+    """Returns the dtype that operands, tensors or numbers, are promoted to."""
+    return promote(*[v.dtype if hasattr(v, "dtype") else type(v) for v in operands])
 
 
 # -- arithmetic ------------------------------------------------------------------------------------------------------
 
 
-def _no_bools(*values: Any) -> None:
-    if all(isinstance(v, bool) or getattr(v, "dtype", None) == "bool" for v in values):
-        raise NoKernel("bools")
-
-
-@row("add.Tensor")
-def add(a, b, *, alpha=1):
-    """Returns a + alpha b."""
-    return ops.add(
-        a, b if alpha == 1 and alpha is not True else ops.mul(b, alpha) if hasattr(b, "dtype") else b * alpha
-    )
+def _scaled(b: Any, alpha: Any) -> Any:
+    return b if alpha == 1 and alpha is not True else ops.mul(b, alpha) if hasattr(b, "dtype") else b * alpha
 
 
 @row("sub.Tensor")
 def sub(a, b, *, alpha=1):
-    """Returns a - alpha b."""
-    _no_bools(a, b) if getattr(a, "dtype", None) == "bool" or getattr(b, "dtype", None) == "bool" else None
-    if getattr(a, "dtype", None) == "bool" or getattr(b, "dtype", None) == "bool":
-        raise NoKernel("bool")  # PyTorch refuses it
-    return ops.sub(a, b if alpha == 1 else ops.mul(b, alpha) if hasattr(b, "dtype") else b * alpha)
-
-
-TABLE |= {**dict.fromkeys(("rsub.Tensor", "rsub.Scalar"), lambda a, b, alpha=1: sub(b, a, alpha=alpha))}
+    """Returns a - alpha b; PyTorch refuses bools."""
+    return refuse("bool") if "bool" in (getattr(v, "dtype", None) for v in (a, b)) else ops.sub(a, _scaled(b, alpha))
 
 
 @row("div.Tensor_mode")
 def div_mode(a, b, *, rounding_mode=None):
     """Returns a / b, rounded."""
-    if rounding_mode is None:
-        return ops.div(a, b)
     if rounding_mode == "floor":
         return floor_divide(a, b)
-    kinds = [str(v.dtype) if hasattr(v, "dtype") else type(v) for v in (a, b)]
-    if not is_floating(promote(*kinds)):
+    if rounding_mode and not is_floating(kind_of(a, b)):
         raise NoKernel("a quotient of integers that is truncated")
-    return ops.trunc(ops.div(a, b))
+    return ops.trunc(ops.div(a, b)) if rounding_mode else ops.div(a, b)
 
 
 @row("floor_divide")
 def floor_divide(a, b):
     """Returns floor(a / b)."""
-    kinds = [str(v.dtype) if hasattr(v, "dtype") else type(v) for v in (a, b)]
-    dtype = promote(*kinds)
-    if not is_floating(dtype):
-        _no_zero(b)
-        return ops.floor_divide(a, b)
+    if not is_floating(kind_of(a, b)):
+        return ops.floor_divide(a, _divisor(b))
     return dispatch.call("aten_floor_quotient", *[v if hasattr(v, "dtype") else float(v) for v in (a, b)])
 
 
 @row("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
 def remainder(a, b):
     """Returns the remainder with the sign of b."""
-    kinds = [str(v.dtype) if hasattr(v, "dtype") else type(v) for v in (a, b)]
-    if not is_floating(promote(*kinds)):
-        _no_zero(b)
-    return ops.mod(a, b)
+    return ops.mod(a, b if is_floating(kind_of(a, b)) else _divisor(b))
 
 
-def _no_zero(b: Any) -> None:
-    """Raises NoKernel for a division of integers by the number 0, and of bools; by a tensor's zeros it gives zeros."""
-    if getattr(b, "dtype", None) == "bool" or not (hasattr(b, "dtype") or b):
-        raise NoKernel("a division by zero or of bools")
-
-
-TABLE |= {
-    "addcmul": lambda x, a, b, *, value=1: ops.addcmul(x, a, b, value=value),
-    "addcdiv": lambda x, a, b, *, value=1: ops.addcdiv(x, a, b, value=value),
-}
+def _divisor(b: Any) -> Any:
+    """Returns b; raises NoKernel for the integer 0 and for bools. An integer divided by a 0 of a tensor gives 0."""
+    return refuse("0 or bools") if getattr(b, "dtype", None) == "bool" or not (hasattr(b, "dtype") or b) else b
 
 
 @row("clamp", "clamp.Tensor")
@@ -216,50 +156,92 @@ def clamp(x, low=None, high=None):
     return ops.clamp(x, low, high)
 
 
-TABLE |= {
-    **dict.fromkeys(("clamp_min", "clamp_min.Tensor"), lambda x, low: clamp(x, low, None)),
-    **dict.fromkeys(("clamp_max", "clamp_max.Tensor"), lambda x, high: clamp(x, None, high)),
-}
-
-
-@row("round.decimals")
-def round_decimals(x, *, decimals=0):
-    """Returns x rounded to decimals; 0 of them have a kernel."""
-    if decimals:
-        raise NoKernel("decimals")
-    return ops.round(x)
-
-
-TABLE |= {
-    "nan_to_num": lambda x, nan=None, posinf=None, neginf=None: ops.nan_to_num(
-        x, 0.0 if nan is None else nan, posinf, neginf
-    ),
-    "isneginf": lambda x: ops.eq(floats(x), -inf),
-    "isposinf": lambda x: ops.eq(floats(x), inf),
-    "sgn": lambda x: ops.sign(x),
-    "fmax": lambda a, b: ops.where(ops.isnan(a), b, ops.where(ops.isnan(b), a, ops.maximum(a, b))),
-    "fmin": lambda a, b: ops.where(ops.isnan(a), b, ops.where(ops.isnan(b), a, ops.minimum(a, b))),
-    "logit": lambda x, eps=None: ops.logit(floats(x), eps),
-    "polygamma": lambda n, x: ops.polygamma(n, x) if n < 2 else _refuse("a higher derivative"),
-    "frac": lambda x: ops.sub(floats(x), ops.trunc(x)),
-}
-
-
 @row("elu")
 def elu(x, alpha=1, scale=1, input_scale=1):
-    """Returns the ELU; scales have no kernel."""
-    if scale != 1 or input_scale != 1:
-        return dispatch.call("aten_scaled_elu", floats(x), float(alpha), float(scale), float(input_scale))
-    return ops.elu(floats(x), alpha)
+    """Returns the ELU, also with the scales of the SELU and CELU."""
+    if scale == input_scale == 1:
+        return ops.elu(floats(x), alpha)
+    return dispatch.call("aten_scaled_elu", floats(x), float(alpha), float(scale), float(input_scale))
+
+
+def _beside_nan(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda a, b: ops.where(ops.isnan(a), b, ops.where(ops.isnan(b), a, function(a, b)))
 
 
 TABLE |= {
+    "add.Tensor": lambda a, b, *, alpha=1: ops.add(a, _scaled(b, alpha)),
+    **dict.fromkeys(("rsub.Tensor", "rsub.Scalar"), lambda a, b, alpha=1: sub(b, a, alpha=alpha)),
+    "addcmul": lambda x, a, b, *, value=1: ops.addcmul(x, a, b, value=value),
+    "addcdiv": lambda x, a, b, *, value=1: ops.addcdiv(x, a, b, value=value),
+    **dict.fromkeys(("clamp_min", "clamp_min.Tensor"), lambda x, low: clamp(x, low, None)),
+    **dict.fromkeys(("clamp_max", "clamp_max.Tensor"), lambda x, high: clamp(x, None, high)),
+    "round.decimals": lambda x, *, decimals=0: refuse("decimals") if decimals else ops.round(x),
+    "nan_to_num": lambda x, nan=None, high=None, low=None: ops.nan_to_num(x, 0.0 if nan is None else nan, high, low),
+    "isneginf": lambda x: ops.eq(floats(x), -inf),
+    "isposinf": lambda x: ops.eq(floats(x), inf),
+    "fmax": _beside_nan(ops.maximum),
+    "fmin": _beside_nan(ops.minimum),
+    "logit": lambda x, eps=None: ops.logit(floats(x), eps),
+    # Between poles higher derivatives lose digits in float32.
+    "polygamma": lambda n, x: ops.polygamma(n, x) if n < 2 else refuse("a higher derivative"),
+    "frac": lambda x: ops.sub(floats(x), ops.trunc(x)),
     "log_sigmoid_forward": lambda x: (ops.logsigmoid(floats(x)), ENGINE.empty((0,), x.dtype)),
-    "masked_fill.Tensor": lambda x, mask, value: ops.masked_fill(x, mask, value),
 }
 
 
 # -- reductions ------------------------------------------------------------------------------------------------------
+
+
+@row("mean.dim")
+def mean(x, dim=None, keepdim=False, *, dtype=None):
+    """Returns the mean."""
+    return ops.mean(floats(x) if dtype is None else x, axes(dim), keepdim, dtype=named(dtype))
+
+
+@row("nansum")
+def nansum(x, dim=None, keepdim=False, *, dtype=None):
+    """Returns the sum of what is not NaN."""
+    numbers = ops.where(ops.isnan(x), 0.0, x) if is_floating(x.dtype) else x
+    return ops.sum(numbers, axes(dim), keepdim, dtype=named(dtype))
+
+
+@row("linalg_vector_norm")
+def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
+    """Returns the norm of vectors."""
+    return ops.norm(floats(x if dtype is None else as_type(x, named(dtype))), ord, axes(dim), keepdim)
+
+
+def _argument(function: Callable[..., Any]) -> Callable[..., Any]:
+    def argument(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+        if not x.ndim or not x.size:
+            raise NoKernel("0-d or empty")
+        if dim is None:
+            flat = function(ops.reshape(x, (x.size,)), 0, False)
+            return ops.reshape(flat, (1,) * x.ndim) if keepdim else flat
+        return function(x, dim, keepdim)
+
+    return argument
+
+
+def _truth(function: Callable[..., Any]) -> Callable[..., Any]:
+    def truth(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        if dim == []:
+            raise NoKernel("no axes")
+        result = function(x, axes(dim), keepdim)
+        return as_type(result, "uint8") if x.dtype == "uint8" else result
+
+    return truth
+
+
+def _spread(function: Callable[..., Any]) -> Callable[..., Any]:
+    def spread(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+        return function(floats(x), axes(dim), 1 if correction is None else correction, keepdim)
+
+    return spread
+
+
+def _softmax(function: Callable[..., Any]) -> Callable[..., Any]:
+    return ranked(lambda x, dim, wide: refuse("half_to_float") if wide else function(floats(x), dim))
 
 
 TABLE |= {
@@ -267,165 +249,43 @@ TABLE |= {
         x, axes(dim), keepdim, dtype=named(dtype)
     ),
     "sum": lambda x, *, dtype=None: ops.sum(x, dtype=named(dtype)),
-}
-
-
-@row("mean.dim")
-def mean(x, dim=None, keepdim=False, *, dtype=None):
-    """Returns the mean."""
-    if dtype is None:
-        floats(x)
-    return ops.mean(x, axes(dim), keepdim, dtype=named(dtype))
-
-
-TABLE |= {
     "mean": lambda x, *, dtype=None: mean(x, None, dtype=dtype),
     "prod": lambda x, *, dtype=None: ops.prod(x, dtype=named(dtype)),
     "prod.dim_int": lambda x, dim, keepdim=False, *, dtype=None: ops.prod(x, dim, keepdim, dtype=named(dtype)),
-}
-
-
-for _name in ("amax", "amin"):
-    TABLE[_name] = (lambda f: lambda x, dim=(), keepdim=False: f(x, axes(dim), keepdim))(getattr(ops, _name))
-for _name, _function_of in (("max", ops.amax), ("min", ops.amin)):
-    TABLE[_name] = _function_of
-
-
-def _extreme(kind: str) -> Callable[..., Any]:
-    def extreme(x: Any, dim: int, keepdim: bool = False) -> Any:
-        if x.ndim == 0:
-            raise NoKernel("0-d")
-        return tuple(getattr(ops, kind)(x, dim, keepdim))
-
-    return extreme
-
-
-TABLE |= {"max.dim": _extreme("max"), "min.dim": _extreme("min")}
-
-
-TABLE |= {
+    "amax": lambda x, dim=(), keepdim=False: ops.amax(x, axes(dim), keepdim),
+    "amin": lambda x, dim=(), keepdim=False: ops.amin(x, axes(dim), keepdim),
+    "max.dim": ranked(lambda x, dim, keepdim=False: ops.max(x, dim, keepdim)),
+    "min.dim": ranked(lambda x, dim, keepdim=False: ops.min(x, dim, keepdim)),
     "aminmax": lambda x, *, dim=None, keepdim=False: (ops.amin(x, dim, keepdim), ops.amax(x, dim, keepdim)),
-    "argmax": lambda x, dim=None, keepdim=False: _argument(ops.argmax, x, dim, keepdim),
-}
-
-
-def _argument(function: Callable[..., Any], x: Any, dim: int | None, keepdim: bool) -> Any:
-    if not x.ndim or not x.size:
-        raise NoKernel("0-d or empty")
-    if dim is None:
-        flat = function(ops.reshape(x, (x.size,)), 0, False)
-        return ops.reshape(flat, (1,) * x.ndim) if keepdim else flat
-    return function(x, dim, keepdim)
-
-
-TABLE |= {"argmin": lambda x, dim=None, keepdim=False: _argument(ops.argmin, x, dim, keepdim)}
-
-
-def _truth(kind: str) -> None:
-    function = getattr(ops, kind)
-
-    def truth(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
-        result = function(x, axes(dim), keepdim)
-        return as_type(result, "uint8") if x.dtype == "uint8" else result
-
-    TABLE[kind] = TABLE[f"{kind}.dim"] = truth
-    TABLE[f"{kind}.dims"] = lambda x, dim=None, keepdim=False: (
-        truth(x, dim, keepdim) if dim != [] else _refuse("no axes")
-    )
-
-
-def _refuse(why: str) -> Any:
-    raise NoKernel(why)
-
-
-_truth("any")
-_truth("all")
-
-
-@row("var.correction")
-def var(x, dim=None, *, correction=None, keepdim=False):
-    """Returns the variance."""
-    return ops.var(floats(x), axes(dim), 1 if correction is None else correction, keepdim)
-
-
-TABLE |= {
-    "std.correction": lambda x, dim=None, *, correction=None, keepdim=False: ops.std(
-        floats(x), axes(dim), 1 if correction is None else correction, keepdim
-    ),
-    "var_mean.correction": lambda x, dim=None, *, correction=None, keepdim=False: tuple(
-        ops.var_mean(floats(x), axes(dim), 1 if correction is None else correction, keepdim)
-    ),
-    "std_mean.correction": lambda x, dim=None, *, correction=None, keepdim=False: tuple(
-        ops.std_mean(floats(x), axes(dim), 1 if correction is None else correction, keepdim)
-    ),
-}
-
-
-@row("linalg_vector_norm")
-def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
-    """Returns the norm of vectors."""
-    if dtype is not None:
-        x = as_type(x, named(dtype))
-    return ops.norm(floats(x), ord, axes(dim), keepdim)
-
-
-TABLE |= {
+    "argmax": _argument(ops.argmax),
+    "argmin": _argument(ops.argmin),
+    **dict.fromkeys(("any", "any.dim", "any.dims"), _truth(ops.any)),
+    **dict.fromkeys(("all", "all.dim", "all.dims"), _truth(ops.all)),
+    "var.correction": _spread(ops.var),
+    "std.correction": _spread(ops.std),
+    "var_mean.correction": _spread(ops.var_mean),
+    "std_mean.correction": _spread(ops.std_mean),
     "logsumexp": lambda x, dim, keepdim=False: ops.logsumexp(floats(x), axes(dim), keepdim),
     "count_nonzero.dim_IntList": lambda x, dim: ops.count_nonzero(x, axes(dim)),
     "count_nonzero": lambda x, dim=None: ops.count_nonzero(x, dim),
-    "cumsum": lambda x, dim, *, dtype=None: ops.cumsum(x, dim, named(dtype)) if x.ndim else _refuse("0-d"),
-    "cumprod": lambda x, dim, *, dtype=None: ops.cumprod(x, dim, named(dtype)) if x.ndim else _refuse("0-d"),
-    "logcumsumexp": lambda x, dim: ops.logcumsumexp(floats(x), dim) if x.ndim else _refuse("0-d"),
-    "trace": lambda x: ops.trace(x),
-}
-
-
-@row("nansum")
-def nansum(x, dim=None, keepdim=False, *, dtype=None):
-    """Returns the sum of what is not NaN."""
-    if not is_floating(x.dtype):
-        return ops.sum(x, axes(dim), keepdim, dtype=named(dtype))
-    return ops.sum(ops.where(ops.isnan(x), 0.0, x), axes(dim), keepdim, dtype=named(dtype))
-
-
-TABLE |= {
+    "cumsum": ranked(lambda x, dim, *, dtype=None: ops.cumsum(x, dim, named(dtype))),
+    "cumprod": ranked(lambda x, dim, *, dtype=None: ops.cumprod(x, dim, named(dtype))),
+    "logcumsumexp": ranked(lambda x, dim: ops.logcumsumexp(floats(x), dim)),
     "linalg_cross": lambda a, b, *, dim=-1: dispatch.call("linalg_cross", a, b, axis=dim),
-    "_softmax": lambda x, dim, half_to_float: (
-        ops.softmax(floats(x), dim) if x.ndim and (not half_to_float) else _refuse("0-d")
-    ),
-    "_log_softmax": lambda x, dim, half_to_float: (
-        ops.log_softmax(floats(x), dim) if x.ndim and (not half_to_float) else _refuse("0-d")
-    ),
+    "_softmax": _softmax(ops.softmax),
+    "_log_softmax": _softmax(ops.log_softmax),
 }
 
 
 # -- order -----------------------------------------------------------------------------------------------------------
 
 
-@row("sort")
-def sort(x, dim=-1, descending=False):
-    """Returns the elements in order, and their positions."""
-    return tuple(ops.sort(x, dim, descending)) if x.ndim else _refuse("0-d")
-
-
-TABLE |= {
-    "sort.stable": lambda x, *, stable, dim=-1, descending=False: sort(x, dim, descending),
-    "topk": lambda x, k, dim=-1, largest=True, sorted=True: (
-        tuple(ops.topk(x, k, dim, largest, sorted)) if x.ndim else _refuse("0-d")
-    ),
-    "kthvalue": lambda x, k, dim=-1, keepdim=False: (
-        tuple(ops.kthvalue(x, k, dim, keepdim)) if x.ndim else _refuse("0-d")
-    ),
-}
-
-
-@row("mode")
-def mode(x, dim=-1, keepdim=False):
-    """Returns the most frequent element, and its position."""
-    return tuple(ops.mode(x, dim, keepdim)) if x.ndim else _refuse("0-d")
-
-
-TABLE |= {"median": lambda x: ops.median(x) if x.size else _refuse("empty")}
+@row("bincount")
+def bincount(x, weights=None, minlength=0):
+    """Returns how often each number occurs, or the sums of their weights."""
+    if weights is not None and weights.dtype not in ("float32", "float64"):
+        weights = as_type(weights, named(torch.float64))
+    return ops.bincount(x, weights, minlength)
 
 
 @row("searchsorted.Tensor")
@@ -436,27 +296,10 @@ def searchsorted(ordered, x, *, out_int32=False, right=False, side=None, sorter=
     return ops.searchsorted(ordered, x, right, side, out_int32)
 
 
-TABLE |= {
-    "bucketize.Tensor": lambda x, boundaries, *, out_int32=False, right=False: ops.bucketize(
-        x, boundaries, out_int32=out_int32, right=right
-    ),
-    "nonzero": lambda x: ops.nonzero(x),
-}
-
-
-@row("bincount")
-def bincount(x, weights=None, minlength=0):
-    """Returns how often each number occurs."""
-    if weights is not None and weights.dtype not in ("float32", "float64"):
-        weights = as_type(weights, named(torch.float64))
-    return ops.bincount(x, weights, minlength)
-
-
-TABLE |= {
-    "histc": lambda x, bins=100, min=0, max=0: as_type(
-        ops.histc(x if is_floating(x.dtype) else as_type(x, "float32"), bins, min, max), x.dtype
-    )
-}
+@row("histc")
+def histc(x, bins=100, min=0, max=0):
+    """Returns the number of elements in each bin; of integers too, as on CUDA."""
+    return as_type(ops.histc(x if is_floating(x.dtype) else as_type(x, "float32"), bins, min, max), x.dtype)
 
 
 @row("_unique2")
@@ -467,87 +310,57 @@ def unique(x, sorted=True, return_inverse=False, return_counts=False):
     return ops.unique(x), ENGINE.empty((0,), "int64"), ENGINE.empty((0,), "int64")
 
 
-# -- indexing --------------------------------------------------------------------------------------------------------
-
-
 TABLE |= {
-    "index_select": lambda x, dim, index: (
-        ops.index_select(x, dim, index) if x.ndim and index.ndim == 1 else _refuse("0-d")
-    )
+    "sort": ranked(ops.sort),
+    "sort.stable": ranked(lambda x, *, stable, dim=-1, descending=False: ops.sort(x, dim, descending)),
+    "topk": ranked(ops.topk),
+    "kthvalue": ranked(ops.kthvalue),
+    "mode": ranked(ops.mode),
+    "median": lambda x: ops.median(x) if x.size else refuse("empty"),
+    "bucketize.Tensor": lambda x, boundaries, *, out_int32=False, right=False: ops.bucketize(
+        x, boundaries, out_int32=out_int32, right=right
+    ),
+    "isin.Tensor_Tensor": lambda x, other, *, assume_unique=False, invert=False: ops.isin(
+        x, other, assume_unique=assume_unique, invert=invert
+    ),
 }
 
 
-@row("gather")
-def gather(x, dim, index, *, sparse_grad=False):
-    """Returns elements at positions along an axis."""
-    if not x.ndim or not index.ndim:
-        raise NoKernel("0-d")
-    return ops.gather(x, dim, index)
+# -- indexing --------------------------------------------------------------------------------------------------------
 
 
 def _scattered(function: Callable[..., Any]) -> Callable[..., Any]:
-    def scattered(x: Any, dim: int, index: Any, src: Any) -> Any:
-        if not x.ndim or not index.ndim:
-            raise NoKernel("0-d")
+    """Returns a scatter whose source may be larger than the index, as PyTorch's."""
+
+    def scattered(x: Any, dim: int, index: Any, src: Any, *how: Any, **options: Any) -> Any:
+        if not x.ndim or not index.ndim or (how and not index.size):
+            raise NoKernel("0-d or empty")
         if hasattr(src, "shape") and src.shape != index.shape:
             src = ops.getitem(src, tuple(slice(0, length) for length in index.shape))
-        return function(x, dim, index, src)
+        return function(x, dim, index, src, *how, **options)
 
     return scattered
 
 
-TABLE |= {
-    "scatter.src": _scattered(ops.scatter),
-    "scatter.value": _scattered(ops.scatter),
-    "scatter_add": _scattered(ops.scatter_add),
-}
-
-
-@row("scatter_reduce.two")
-def scatter_reduce(x, dim, index, src, reduce, *, include_self=True):
-    """Returns x with elements combined at positions."""
-    if not x.ndim or not index.ndim or not index.size:
-        raise NoKernel("0-d")
-    src = ops.getitem(src, tuple(slice(0, length) for length in index.shape))
-    return ops.scatter_reduce(x, dim, index, src, reduce, include_self=include_self)
-
-
-TABLE |= {
-    "index_add": lambda x, dim, index, source, *, alpha=1: (
-        ops.index_add(x, dim, index, source, alpha) if x.ndim and source.ndim else _refuse("0-d")
-    ),
-    "index_copy": lambda x, dim, index, source: (
-        ops.index_copy(x, dim, index, source) if x.ndim and source.ndim else _refuse("0-d")
-    ),
-}
-
-
-def _key(x: Any, indices: Any) -> tuple[Any, ...]:
-    key = [slice(None) if index is None else index for index in indices]
-    if any(hasattr(index, "dtype") and index.dtype in ("bool", "uint8") for index in key):
-        key = _positions(key)
-    return tuple(key)
-
-
-def _positions(key: list[Any]) -> list[Any]:
-    """Returns a key with the positions of the masks in it."""
-    plain: list[Any] = []
-    for index in key:
-        if hasattr(index, "dtype") and index.dtype in ("bool", "uint8"):
-            if index.ndim == 0:
+def _key(indices: Any) -> tuple[Any, ...]:
+    """Returns indices as a key: slices for None, and the positions of the masks."""
+    key: list[Any] = []
+    for index in indices:
+        if index is None:
+            key.append(slice(None))
+        elif index.dtype in ("bool", "uint8"):
+            if not index.ndim:
                 raise NoKernel("a 0-d mask")
-            plain += list(ops.nonzero(index, as_tuple=True))
+            key += ops.nonzero(index, as_tuple=True)
         else:
-            plain.append(index)
-    return plain
+            key.append(index)
+    return tuple(key)
 
 
 @row("index.Tensor")
 def index(x, indices):
     """Returns elements at positions."""
-    if not x.ndim:
-        raise NoKernel("0-d")
-    key = _key(x, indices)
+    key = _key(indices) if x.ndim else refuse("0-d")
     places = [at for at, entry in enumerate(key) if not isinstance(entry, slice)]
     if len(places) == 1 and key[places[0]].size:  # whole slices
         return ops.index_select(x, places[0], key[places[0]])
@@ -557,39 +370,25 @@ def index(x, indices):
 @row("index_put", "_unsafe_index_put")
 def index_put(x, indices, values, accumulate=False):
     """Returns x with values at positions."""
-    if not x.ndim:
-        raise NoKernel("0-d")
-    key = _key(x, indices)
-    if any(isinstance(entry, slice) for entry in key):
-        key, x, back = _in_front(x, key)
-        values = _values_in_front(x, key, values, indices)
-        return ops.permute(ops.index_put(x, key, values, accumulate), back)
-    if not key[0].size and len(key) == 1:
-        return ops.clone(x)
-    return ops.index_put(x, key, values, accumulate)
-
-
-def _in_front(x: Any, key: tuple[Any, ...]) -> Any:
-    """Returns the key without slices, x with the indexed axes in front, and the order that takes them back."""
+    key = _key(indices) if x.ndim else refuse("0-d")
     places = [at for at, entry in enumerate(key) if not isinstance(entry, slice)]
-    order = places + [axis for axis in range(x.ndim) if axis not in places]
-    back = [order.index(axis) for axis in range(x.ndim)]
-    return tuple(key[at] for at in places), ops.clone(ops.permute(x, order)), back
+    if len(places) < len(key):  # the indexed axes come to the front
+        values = _in_front(x, key, places, values)
+        order = places + [axis for axis in range(x.ndim) if axis not in places]
+        made = ops.index_put(ops.clone(ops.permute(x, order)), [key[at] for at in places], values, accumulate)
+        return ops.permute(made, [order.index(axis) for axis in range(x.ndim)])
+    return ops.clone(x) if len(key) == 1 and not key[0].size else ops.index_put(x, key, values, accumulate)
 
 
-def _values_in_front(x: Any, key: tuple[Any, ...], values: Any, indices: Any) -> Any:
-    """Returns values with the axes of the indices in front, as the indexed axes of x are."""
-    places = [at for at, entry in enumerate(indices) if entry is not None]
-    adjacent = places == list(range(places[0], places[0] + len(places)))
-    rank = max(entry.ndim for entry in key)
-    whole = rank + x.ndim - len(key)
-    if not adjacent or places[0] == 0 or not values.ndim:
+def _in_front(x: Any, key: Any, places: list[int], values: Any) -> Any:
+    """Returns values with the axes of the indices in front, where they are not if the indices are adjacent."""
+    rank, at = max(key[place].ndim for place in places), places[0]
+    whole = rank + x.ndim - len(places)
+    if places != list(range(at, at + len(places))) or at == 0 or not values.ndim:
         return values
     if values.ndim < whole:
         values = ops.reshape(values, (1,) * (whole - values.ndim) + tuple(values.shape))
-    at = places[0]
-    order = [*range(at, at + rank), *range(at), *range(at + rank, whole)]
-    return ops.permute(values, order)
+    return ops.permute(values, [*range(at, at + rank), *range(at), *range(at + rank, whole)])
 
 
 @row("index_fill.int_Scalar", "index_fill.int_Tensor")
@@ -607,27 +406,28 @@ def index_fill(x, dim, index, value):
     return ops.index_copy(x, dim, index, source)
 
 
-TABLE |= {
-    "isin.Tensor_Tensor": lambda x, other, *, assume_unique=False, invert=False: ops.isin(
-        x, other, assume_unique=assume_unique, invert=invert
-    ),
-    "embedding": lambda weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False: ops.take(
-        weight, indices, 0
-    ),
-}
-
-
 @row("embedding_dense_backward")
 def embedding_backward(grad, indices, num, padding_idx, scale):
     """Returns the gradient of the table."""
-    if scale:
-        raise NoKernel("scale_grad_by_freq")
+    shape = (num, grad.shape[-1]) if not scale else refuse("scale_grad_by_freq")
     if padding_idx >= 0:
-        kept = ops.unsqueeze(ops.ne(indices, padding_idx), -1)
-        grad = ops.where(kept, grad, 0.0)
+        grad = ops.where(ops.unsqueeze(ops.ne(indices, padding_idx), -1), grad, 0.0)
     if not indices.size:
-        return ENGINE.zeros((num, grad.shape[-1]), grad.dtype)
-    return dispatch.call("index_select_grad", grad, indices, 0, (num, grad.shape[-1]))
+        return ENGINE.zeros(shape, grad.dtype)
+    return dispatch.call("index_select_grad", grad, indices, 0, shape)
+
+
+TABLE |= {
+    "index_select": ranked(ops.index_select, 1),
+    "gather": ranked(lambda x, dim, index, *, sparse_grad=False: ops.gather(x, dim, index), 1),
+    "scatter.src": _scattered(ops.scatter),
+    "scatter.value": _scattered(ops.scatter),
+    "scatter_add": _scattered(ops.scatter_add),
+    "scatter_reduce.two": _scattered(ops.scatter_reduce),
+    "index_add": ranked(lambda x, dim, index, src, *, alpha=1: ops.index_add(x, dim, index, src, alpha), 2),
+    "index_copy": ranked(ops.index_copy, 2),
+    "embedding": lambda weight, indices, padding_idx=-1, scale=False, sparse=False: ops.take(weight, indices, 0),
+}
 
 
 # -- shapes ----------------------------------------------------------------------------------------------------------
@@ -641,85 +441,38 @@ def cat(tensors, dim=0):
     return ops.cat([as_type(x, dtype) for x in kept], dim)
 
 
-@row("constant_pad_nd")
-def constant_pad(x, pad, value=0):
-    """Returns x with a border."""
-    if any(width < 0 for width in pad) or not x.ndim:
-        raise NoKernel("a negative pad")
-    return ops.pad(x, list(pad), "constant", value)
+def _bordered(mode: str) -> Callable[..., Any]:
+    def bordered(x: Any, pad: Any, value: Any = 0) -> Any:
+        if min(pad, default=0) < 0 or not x.ndim:
+            raise NoKernel("a negative pad")
+        return ops.pad(x, list(pad), mode, value)
 
-
-def _bordered(mode: str) -> None:
-    for rank in (1, 2, 3):
-        TABLE[f"{'reflection' if mode == 'reflect' else 'replication'}_pad{rank}d"] = lambda x, pad: (
-            ops.pad(x, list(pad), mode) if min(pad) >= 0 else _refuse("a negative pad")
-        )
-
-
-_bordered("reflect")
-_bordered("replicate")
+    return bordered
 
 
 TABLE |= {
-    "pixel_shuffle": lambda x, factor: ops.pixel_shuffle(x, factor),
-    "pixel_unshuffle": lambda x, factor: ops.pixel_unshuffle(x, factor),
+    "constant_pad_nd": _bordered("constant"),
+    **dict.fromkeys((f"reflection_pad{rank}d" for rank in (1, 2, 3)), _bordered("reflect")),
+    **dict.fromkeys((f"replication_pad{rank}d" for rank in (1, 2, 3)), _bordered("replicate")),
 }
 
 
 # -- products --------------------------------------------------------------------------------------------------------
 
 
-def _number_times(value: Any, x: Any) -> Any:
-    return x if value == 1 else ops.mul(x, value)
+def _alike(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a product of tensors that must have one dtype, as PyTorch's."""
+
+    def product(*tensors: Any) -> Any:
+        if any(x.dtype is not tensors[0].dtype for x in tensors):
+            raise NoKernel("operands of several dtypes")
+        return function(*tensors)
+
+    return product
 
 
-def _alike(*tensors: Any) -> None:
-    """Raises NoKernel for tensors of several dtypes, which PyTorch refuses."""
-    if len({x.dtype for x in tensors if x is not None}) != 1:
-        raise NoKernel("operands of several dtypes")
-
-
-@row("mm")
-def mm(a, b):
-    """Returns the product of two matrices."""
-    if a.dtype is not b.dtype:
-        raise NoKernel("operands of several dtypes")
-    return ops.mm(a, b)
-
-
-@row("bmm")
-def bmm(a, b):
-    """Returns the products of two stacks of matrices."""
-    _alike(a, b)
-    return ops.bmm(a, b)
-
-
-@row("mv")
-def mv(a, b):
-    """Returns the product of a matrix and a vector."""
-    _alike(a, b)
-    return ops.mv(a, b)
-
-
-@row("dot")
-def dot(a, b):
-    """Returns the product of two vectors."""
-    _alike(a, b)
-    return ops.dot(a, b)
-
-
-@row("addmm")
-def addmm(x, a, b, *, beta=1, alpha=1):
-    """Returns beta x + alpha a b."""
-    _alike(x, a, b)
-    return ops.addmm(x, a, b, beta, alpha)
-
-
-@row("baddbmm")
-def baddbmm(x, a, b, *, beta=1, alpha=1):
-    """Returns the same of stacks."""
-    _alike(x, a, b)
-    return ops.baddbmm(x, a, b, beta, alpha)
+def _added(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, a, b, *, beta=1, alpha=1: _alike(lambda *tensors: function(*tensors, beta, alpha))(x, a, b)
 
 
 @row("addmv")
@@ -727,8 +480,15 @@ def addmv(x, a, b, *, beta=1, alpha=1):
     """Returns beta x + alpha a b of a vector b."""
     if not is_floating(a.dtype):
         beta, alpha = int(beta), int(alpha)
-    product = _number_times(alpha, ops.mv(a, b))
-    return product if beta == 0 else ops.add(_number_times(beta, x), product)
+    product = _alike(ops.mv)(a, b) if alpha == 1 else ops.mul(_alike(ops.mv)(a, b), alpha)
+    return product if beta == 0 else ops.add(ops.mul(x, beta), product)
+
+
+TABLE |= {
+    **{name: _alike(function(name)) for name in ("mm", "bmm", "mv", "dot")},
+    "addmm": _added(ops.addmm),
+    "baddbmm": _added(ops.baddbmm),
+}
 
 
 # -- convolutions ----------------------------------------------------------------------------------------------------
@@ -744,7 +504,8 @@ def convolution(x, weight, bias, stride, padding, dilation, transposed, output_p
     rank = weight.ndim - 2
     if x.ndim != weight.ndim or not x.size or not 1 <= rank <= 3:
         raise NoKernel("shape")
-    _alike(floats(x), weight, bias)
+    if len({value.dtype for value in (floats(x), weight, bias) if value is not None}) != 1:
+        raise NoKernel("operands of several dtypes")
     stride, padding, dilation = (_wide(value, rank) for value in (stride, padding, dilation))
     if transposed:
         return _convolution(rank, True)(x, weight, bias, stride, padding, _wide(output_padding, rank), groups, dilation)
@@ -830,7 +591,7 @@ def _pools(rank: int) -> None:
         return _unbatched(made, x, rank)
 
     def adaptive_avg(x, size):
-        return getattr(ops, f"adaptive_avg_pool{rank}d")(floats(x), list(size)) if x.size else _refuse("empty")
+        return getattr(ops, f"adaptive_avg_pool{rank}d")(floats(x), list(size)) if x.size else refuse("empty")
 
     def adaptive_avg_backward(grad, x):
         made = dispatch.call("adaptive_avg_pool_grad", _batched(grad, rank), _batched(x, rank).shape)
@@ -996,7 +757,7 @@ def batch_norm_backward(grad, x, weight, running_mean, running_var, mean, rstd, 
     return by_x, by_weight, by_bias
 
 
-# -- attention -------------------------------------------------------------------------------------------------------
+# -- decompositions --------------------------------------------------------------------------------------------------
 
 
 def add_decompositions(implement: Callable[..., Any], registered: list[str]) -> None:
@@ -1021,4 +782,4 @@ DECOMPOSED = words(
 )
 
 
-__all__ = ["DECOMPOSED", "TABLE", "add_decompositions", "inf", "prod"]
+__all__ = ["DECOMPOSED", "TABLE", "add_decompositions", "netcl"]
