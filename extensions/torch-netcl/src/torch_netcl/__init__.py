@@ -6,6 +6,8 @@ netcl alone. The first call of an op on "ocl" loads netcl and all kernels.
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch_netcl.__about__ import __version__
 
 __all__ = ["__version__", "register"]
@@ -26,6 +28,14 @@ def register() -> None:
     except Exception as error:  # noqa: BLE001 - an error here would end every `import torch`
         global refused
         refused = error
+
+
+def overload(name: str) -> Any:
+    """Returns the overload ``aten::NAME`` or ``aten::NAME.OVERLOAD`` of PyTorch."""
+    import torch
+
+    base, _, last = name.partition(".")
+    return getattr(getattr(torch.ops.aten, base), last or "default")
 
 
 refused: Exception | None = None

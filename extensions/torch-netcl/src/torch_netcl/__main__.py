@@ -19,7 +19,7 @@ def lines() -> list[str]:
         device.setup()
     kernels = device.loaded()
     own = set(kernels.registered)
-    native = _native()
+    native = [name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::")]
     composite = sum(1 for name in native if _is_composite(name))
     return [
         f"device      {device.device_name()}, NETCL_DEVICE chooses another",
@@ -28,10 +28,6 @@ def lines() -> list[str]:
         f"overloads   {len(own)} of aten with kernels here, {composite} made of these by PyTorch, "
         f"{len(native) - len(own) - composite} others of {len(native)} run on the CPU",
     ]
-
-
-def _native() -> list[str]:
-    return [name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::")]
 
 
 def _is_composite(name: str) -> bool:

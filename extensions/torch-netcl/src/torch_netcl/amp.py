@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from torch_netcl import words
+from torch_netcl import overload, words
 
 _library: Any = None
 _others: Any = None
@@ -30,11 +30,6 @@ FLOAT32 = words(
 )
 WITH_DTYPE = words("prod softmax.int log_softmax.int cumprod cumsum linalg_vector_norm sum sum.dim_IntList")
 WIDEST = words("addcdiv addcmul atan2 bilinear cross dot grid_sampler index_put tensordot scatter_add cat stack")
-
-
-def _overload(name: str) -> Any:
-    base, _, last = name.partition(".")
-    return getattr(getattr(torch.ops.aten, base), last or "default")
 
 
 def _cast(value: Any, dtype: torch.dtype) -> Any:
@@ -97,6 +92,6 @@ def register() -> None:
     _library = torch.library.Library("aten", "IMPL")
     for names, dtype_of in ((LOWER, _lower), (FLOAT32, _float32), (WIDEST, _widest)):
         for name in names:
-            _library.impl(name, _casting(_overload(name), dtype_of), "AutocastPrivateUse1")
+            _library.impl(name, _casting(overload(name), dtype_of), "AutocastPrivateUse1")
     for name in WITH_DTYPE:
-        _library.impl(name, _summed(_overload(name)), "AutocastPrivateUse1")
+        _library.impl(name, _summed(overload(name)), "AutocastPrivateUse1")

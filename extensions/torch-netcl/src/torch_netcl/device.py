@@ -5,6 +5,7 @@ Nothing here loads netcl before it is asked for: ``loaded()`` gives the modules 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -210,17 +211,12 @@ def set_device(device: Any) -> None:
     _check_index(device)
 
 
-class device:
+class device(contextlib.nullcontext[None]):
     """``with torch.ocl.device(0):``, for programs that choose a device; there is one."""
 
     def __init__(self, device: Any) -> None:
+        super().__init__()
         _check_index(device)
-
-    def __enter__(self) -> device:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        return None
 
 
 def _engine() -> Any:
@@ -318,9 +314,8 @@ def manual_seed(seed: int) -> None:
 
 def seed() -> int:
     """Seeds the numbers of the device by a number of the system, and returns it."""
-    number = int.from_bytes(os.urandom(8), "little")
-    manual_seed_all(number)
-    return number
+    manual_seed_all(int.from_bytes(os.urandom(8), "little"))
+    return initial_seed()
 
 
 seed_all = seed

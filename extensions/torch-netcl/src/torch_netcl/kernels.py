@@ -14,7 +14,20 @@ import torch
 
 from netcl.core.tensor import Tensor
 from netcl.ops import cast, clone
-from torch_netcl import amp, attention, expressions, fallback, memory, optimizers, random, rows, saving, views, words
+from torch_netcl import (
+    amp,
+    attention,
+    expressions,
+    fallback,
+    memory,
+    optimizers,
+    overload,
+    random,
+    rows,
+    saving,
+    views,
+    words,
+)
 from torch_netcl.memory import DTYPES, FATAL, TORCH, give, put, take
 
 __all__ = ["TABLE", "kernel_of", "random", "register", "registered"]
@@ -26,18 +39,10 @@ _library = torch.library.Library("aten", "IMPL")
 _others = torch.library.Library("_", "IMPL")
 
 
-def overload(name: str) -> Any:
-    """Returns the overload ``aten::NAME`` or ``aten::NAME.OVERLOAD``."""
-    base, _, last = name.partition(".")
-    return getattr(getattr(torch.ops.aten, base), last or "default")
-
-
 def _number(tensor: torch.Tensor) -> Any:
     """Returns a 0-d tensor of the CPU as a number; raises RuntimeError for another tensor off the device."""
     if tensor.dim() or tensor.device.type != "cpu":
-        raise RuntimeError(
-            f"Expected all tensors to be on the same device, but found at least two devices, ocl:0 and {tensor.device}!"
-        )
+        raise memory.elsewhere(tensor)
     if tensor.dtype.is_complex:
         raise memory.NoKernel("a complex number")
     return tensor.item()
@@ -140,20 +145,32 @@ def refused(error: Exception) -> bool:
     return not (type(error) is RuntimeError or isinstance(error, FATAL))
 
 
+def _guarded(op: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorates the kernel of ``op``: what it refuses goes to the CPU."""
+
+    def decorate(compute: Callable[..., Any]) -> Callable[..., Any]:
+        def kernel(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return compute(*args, **kwargs)
+            except Exception as error:
+                if refused(error):
+                    return fallback.after(error, op, args, kwargs)
+                raise
+
+        return kernel
+
+    return decorate
+
+
 def kernel_of(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the kernel of a functional overload."""
     call = Call(op)
     arguments = op._schema.arguments
     single = str(op._schema.returns[0].type) == "Tensor" and len(op._schema.returns) == 1
 
+    @_guarded(op)
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        try:
-            result, values = call.compute(function, args, kwargs)
-            return _given(result, values)
-        except Exception as error:
-            if refused(error):
-                return fallback.after(error, op, args, kwargs)
-            raise
+        return _given(*call.compute(function, args, kwargs))
 
     def first(x: torch.Tensor, *rest: Any) -> Any:
         try:
@@ -167,8 +184,9 @@ def kernel_of(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 
     def two(a: Any, b: Any) -> Any:
         try:
-            x, y = take(a), take(b)
-        except (AttributeError, RuntimeError, memory.NoKernel):  # a number, or what the longer way says
+            x = a if type(a) in NUMBERS else take(a)
+            y = b if type(b) in NUMBERS else take(b)
+        except (AttributeError, RuntimeError, memory.NoKernel):  # a tensor of the CPU, or what the longer way says
             return kernel(a, b)
         try:
             return give(function(x, y))
@@ -187,6 +205,7 @@ def kernel_of(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     return kernel
 
 
+NUMBERS = (float, int, bool)
 # Rows of two tensors whose results never have the memory of one.
 FRESH = {
     f"aten::{name}"
@@ -209,22 +228,18 @@ def in_place_of(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the kernel of an in-place overload: its first argument takes the result."""
     call = Call(op)
 
+    @_guarded(op)
     def kernel(*args: Any, **kwargs: Any) -> Any:
         target = args[0]
-        try:
-            result, values = call.compute(function, args, kwargs)
-            if result.shape != target.shape:
-                raise RuntimeError(
-                    f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}"
-                )
-            _check_result(result, target)
-            memory.check_single(target)
-            put(target, _own(result, values))
-            return target
-        except Exception as error:
-            if refused(error):
-                return fallback.after(error, op, args, kwargs)
-            raise
+        result, values = call.compute(function, args, kwargs)
+        if result.shape != target.shape:
+            raise RuntimeError(
+                f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}"
+            )
+        _check_result(result, target)
+        memory.check_single(target)
+        put(target, _own(result, values))
+        return target
 
     return kernel
 
@@ -233,26 +248,21 @@ def out_of(op: Any, function: Callable[..., Any], names: tuple[str, ...]) -> Cal
     """Returns the kernel of an ``out=`` overload, whose last arguments ``names`` take the results."""
     call = Call(op)
 
+    @_guarded(op)
     def kernel(*args: Any, **kwargs: Any) -> Any:
         targets = [kwargs[name] for name in names]
         rest = {name: value for name, value in kwargs.items() if name not in names}
-        try:
-            if any(target.device.type != "ocl" for target in targets):
-                raise RuntimeError(
-                    "Expected all tensors to be on the same device, but found at least two devices, ocl:0 and cpu!"
-                )
-            result, values = call.compute(function, args, rest)
-            results = result if isinstance(result, (tuple, list)) else (result,)
-            for target, made in zip(targets, results):
-                _check_result(made, target)
-                _fit(target, made.shape)
-            for target, made in zip(targets, results):
-                put(target, _own(made, values))
-            return targets[0] if len(targets) == 1 else tuple(targets)
-        except Exception as error:
-            if refused(error):
-                return fallback.after(error, op, args, kwargs)
-            raise
+        for target in targets:
+            if target.device.type != "ocl":
+                raise memory.elsewhere(target)
+        result, values = call.compute(function, args, rest)
+        results = result if isinstance(result, (tuple, list)) else (result,)
+        for target, made in zip(targets, results):
+            _check_result(made, target)
+            _fit(target, made.shape)
+        for target, made in zip(targets, results):
+            put(target, _own(made, values))
+        return targets[0] if len(targets) == 1 else tuple(targets)
 
     return kernel
 

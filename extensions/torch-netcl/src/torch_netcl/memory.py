@@ -63,14 +63,9 @@ class OclStorage(torch.UntypedStorage):
 
     def nbytes(self) -> int:
         """Returns the bytes of the elements."""
-        return int(self.content.size) * _itemsize(self.content)
+        return int(self.content.size) * int(self.content.dtype.itemsize)
 
-    def size(self) -> int:
-        """Returns the bytes of the elements."""
-        return self.nbytes()
-
-    def __len__(self) -> int:
-        return self.nbytes()
+    size = __len__ = nbytes
 
     def cpu(self) -> torch.UntypedStorage:
         """Returns a copy in the host's memory."""
@@ -115,11 +110,6 @@ class OclStorage(torch.UntypedStorage):
     def tolist(self) -> list[int]:
         """Returns the bytes as numbers."""
         return host_bytes(self.content).tolist()  # type: ignore[no-any-return]
-
-
-def _itemsize(content: Any) -> int:
-    dtype = content.dtype
-    return dtype.itemsize  # type: ignore[no-any-return]
 
 
 def _bytes_of(storage: torch.UntypedStorage) -> Any:
@@ -183,12 +173,16 @@ def strided(tensor: torch.Tensor, size: Any, stride: Any, offset: int | None = N
     return _as_strided(META, tensor, size, stride, offset)  # type: ignore[no-any-return]
 
 
+def elsewhere(tensor: torch.Tensor) -> RuntimeError:
+    """Returns PyTorch's error for a tensor that is not on the device."""
+    places = f"ocl:0 and {tensor.device}!"
+    return RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {places}")
+
+
 def retyped(tensor: torch.Tensor, storage: Any) -> Any:
     """Returns the content of the storage in the dtype of ``tensor``, which it has from now on."""
     if tensor.device.type != "ocl":
-        raise RuntimeError(
-            f"Expected all tensors to be on the same device, but found at least two devices, ocl:0 and {tensor.device}!"
-        )
+        raise elsewhere(tensor)
     dtype = tensor.dtype
     content = storage.content
     if content.dtype is not DTYPES.get(dtype, dtype):
@@ -236,18 +230,20 @@ def _gathered(tensor: torch.Tensor, content: Any) -> Any:
 
 def put(tensor: torch.Tensor, value: Any) -> None:
     """Writes ``value``, a netcl tensor that broadcasts and that nothing else shares memory with, into ``tensor``."""
-    storage = tensor.untyped_storage()
+    storage: Any = tensor.untyped_storage()
     dtype = DTYPES.get(tensor.dtype)
-    content = retyped(tensor, storage)
+    content = storage.content
     if dtype is None:
         raise NoKernel(f"{tensor.dtype} has no kernels on {ENGINE.device_label}")
+    if content.dtype is not dtype:
+        content = retyped(tensor, storage)
     if value.dtype is not dtype:
         value = cast(value, dtype=dtype)
-    shape = tuple(tensor.shape)
-    if tensor.is_contiguous() and tensor.numel() == content.size:
+    shape = tensor.shape
+    if tensor.is_contiguous() and (shape == content.shape or tensor.numel() == content.size):
         if value.shape != shape:
-            value = expand(value, shape)
-        storage.content = separate(value) if type(value._storage) is ViewStorage else value  # type: ignore[attr-defined]
+            value = expand(value, tuple(shape))
+        storage.content = separate(value) if type(value._storage) is ViewStorage else value
         return
     check_single(tensor)
     _scatter(tensor, content, value)
@@ -255,7 +251,11 @@ def put(tensor: torch.Tensor, value: Any) -> None:
 
 def check_single(tensor: torch.Tensor) -> None:
     """Raises PyTorch's RuntimeError if elements of ``tensor`` share memory with each other."""
-    if tensor.numel() and any(step == 0 and size > 1 for size, step in zip(tensor.shape, tensor.stride())):
+    if (
+        not tensor.is_contiguous()
+        and tensor.numel()
+        and any(step == 0 and size > 1 for size, step in zip(tensor.shape, tensor.stride()))
+    ):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory "
             "location. Please clone() the tensor before performing the operation."

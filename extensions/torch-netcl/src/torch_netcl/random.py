@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from netcl import ops
-from torch_netcl import memory
+from torch_netcl import memory, overload
 from torch_netcl.memory import DTYPES, ENGINE, give, put, take
 
 HOST = torch.Generator()
@@ -46,8 +46,7 @@ def kernel(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
     With a generator, or for a dtype that netcl does not draw, PyTorch draws on the CPU.
     """
-    base, _, last = name.partition(".")
-    op = getattr(getattr(torch.ops.aten, base), last or "default")
+    op = overload(name)
 
     def add(draw: Callable[..., Any]) -> Callable[..., Any]:
         def drawn(x: torch.Tensor, *args: Any, generator: Any = None) -> torch.Tensor:

@@ -19,7 +19,7 @@ import netcl.special
 from netcl import ops
 from netcl.core import dispatch
 from netcl.core.dtypes import is_floating, promote
-from torch_netcl import words
+from torch_netcl import overload, words
 from torch_netcl.memory import DTYPES, ENGINE, NoKernel
 
 TABLE: dict[str, Callable[..., Any]] = {}
@@ -29,7 +29,7 @@ SAME = words(
     "ceil copysign.Tensor=copysign cos cosh digamma div.Tensor=div eq.Scalar=eq eq.Tensor=eq erf erfc erfinv exp exp2 "
     "expm1 flip floor ge.Scalar=ge ge.Tensor=ge gelu glu gt.Scalar=gt gt.Tensor=gt hardshrink hardsigmoid=hard_sigmoid "
     "hardswish=hard_swish hardtanh=hard_tanh heaviside hypot i0 igamma igammac isinf isnan le.Scalar=le le.Tensor=le "
-    "leaky_relu lerp.Scalar=lerp lerp.Tensor=lerp lgamma log log10 log1p log2 logaddexp logical_and logical_not "
+    "leaky_relu lgamma log log10 log1p log2 logaddexp logical_and logical_not "
     "logical_or logical_xor lt.Scalar=lt lt.Tensor=lt masked_fill.Scalar=masked_fill masked_fill.Tensor=masked_fill "
     "masked_select max=amax maximum min=amin minimum mish mul.Tensor=mul ne.Scalar=ne ne.Tensor=ne neg nextafter "
     "nonzero pixel_shuffle pixel_unshuffle pow.Scalar=pow pow.Tensor_Scalar=pow pow.Tensor_Tensor=pow "
@@ -135,10 +135,12 @@ def floor_divide(a, b):
     return dispatch.call("aten_floor_quotient", *[v if hasattr(v, "dtype") else float(v) for v in (a, b)])
 
 
-@row("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
-def remainder(a, b):
-    """Returns the remainder with the sign of b."""
-    return ops.mod(a, b if is_floating(kind_of(a, b)) else _divisor(b))
+TABLE |= {
+    **dict.fromkeys(
+        ("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor"),
+        lambda a, b: ops.mod(a, b if is_floating(kind_of(a, b)) else _divisor(b)),
+    ),
+}
 
 
 def _divisor(b: Any) -> Any:
@@ -171,6 +173,7 @@ def _beside_nan(function: Callable[..., Any]) -> Callable[..., Any]:
 TABLE |= {
     "add.Tensor": lambda a, b, *, alpha=1: ops.add(a, _scaled(b, alpha)),
     **dict.fromkeys(("rsub.Tensor", "rsub.Scalar"), lambda a, b, alpha=1: sub(b, a, alpha=alpha)),
+    **dict.fromkeys(("lerp.Scalar", "lerp.Tensor"), lambda a, b, weight: ops.lerp(floats(a), b, weight)),
     "addcmul": lambda x, a, b, *, value=1: ops.addcmul(x, a, b, value=value),
     "addcdiv": lambda x, a, b, *, value=1: ops.addcdiv(x, a, b, value=value),
     **dict.fromkeys(("clamp_min", "clamp_min.Tensor"), lambda x, low: clamp(x, low, None)),
@@ -205,10 +208,11 @@ def nansum(x, dim=None, keepdim=False, *, dtype=None):
     return ops.sum(numbers, axes(dim), keepdim, dtype=named(dtype))
 
 
-@row("linalg_vector_norm")
-def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
-    """Returns the norm of vectors."""
-    return ops.norm(floats(x if dtype is None else as_type(x, named(dtype))), ord, axes(dim), keepdim)
+TABLE |= {
+    "linalg_vector_norm": lambda x, ord=2, dim=None, keepdim=False, *, dtype=None: ops.norm(
+        floats(x if dtype is None else as_type(x, named(dtype))), ord, axes(dim), keepdim
+    ),
+}
 
 
 def _argument(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -231,6 +235,15 @@ def _truth(function: Callable[..., Any]) -> Callable[..., Any]:
         return as_type(result, "uint8") if x.dtype == "uint8" else result
 
     return truth
+
+
+@row("histc")
+def histc(x, bins=100, min=0, max=0):
+    """Returns the number of elements in each bin; of integers too, as on CUDA. PyTorch has edges of halves."""
+    if x.dtype in ("float16", "bfloat16"):
+        raise NoKernel("edges of halves")
+    counts = ops.histc(x if is_floating(x.dtype) else as_type(x, "float32"), bins, min, max)
+    return as_type(counts, x.dtype)
 
 
 def _spread(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -294,12 +307,6 @@ def searchsorted(ordered, x, *, out_int32=False, right=False, side=None, sorter=
     if sorter is not None or (side is not None and right):
         raise NoKernel("sorter")
     return ops.searchsorted(ordered, x, right, side, out_int32)
-
-
-@row("histc")
-def histc(x, bins=100, min=0, max=0):
-    """Returns the number of elements in each bin; of integers too, as on CUDA."""
-    return as_type(ops.histc(x if is_floating(x.dtype) else as_type(x, "float32"), bins, min, max), x.dtype)
 
 
 @row("_unique2")
@@ -525,105 +532,73 @@ def convolution_backward(
     if x.ndim != weight.ndim or not x.size:
         raise NoKernel("shape")
     stride, padding, dilation = (_wide(value, rank) for value in (stride, padding, dilation))
-    by_x = by_weight = by_bias = None
-    if transposed:
-        if output_mask[0]:
-            by_x = _convolution(rank, False)(grad, weight, None, stride, padding, dilation, groups)
-        if output_mask[1]:
-            by_weight = getattr(ops, f"conv{rank}d_grad_weight")(
-                grad, x, weight.shape, stride, padding, dilation, groups
-            )
-    else:
-        if output_mask[0]:
-            by_x = getattr(ops, f"conv{rank}d_grad_input")(grad, weight, x.shape, stride, padding, dilation, groups)
-        if output_mask[1]:
-            by_weight = getattr(ops, f"conv{rank}d_grad_weight")(
-                x, grad, weight.shape, stride, padding, dilation, groups
-            )
-    if output_mask[2]:
-        by_bias = ops.sum(grad, (0, *range(2, grad.ndim)))
-    return by_x, by_weight, by_bias
+    geometry = stride, padding, dilation, groups
+    by_x = by_weight = None
+    if output_mask[0] and transposed:
+        by_x = _convolution(rank, False)(grad, weight, None, *geometry)
+    elif output_mask[0]:
+        by_x = getattr(ops, f"conv{rank}d_grad_input")(grad, weight, x.shape, *geometry)
+    if output_mask[1]:
+        source, by = (grad, x) if transposed else (x, grad)
+        by_weight = getattr(ops, f"conv{rank}d_grad_weight")(source, by, weight.shape, *geometry)
+    return by_x, by_weight, ops.sum(grad, (0, *range(2, grad.ndim))) if output_mask[2] else None
 
 
 # -- pools -----------------------------------------------------------------------------------------------------------
 
 
-def _batched(x: Any, rank: int) -> Any:
-    """Returns x with a batch of one, if it has none."""
-    return x if x.ndim == rank + 2 else ops.reshape(x, (1, *x.shape))
+def _pools(rank: int) -> dict[str, Callable[..., Any]]:
+    """Returns the rows of pools over ``rank`` axes; netcl's gradients take a batch."""
 
+    def batched(x: Any) -> Any:
+        return x if x.ndim == rank + 2 else ops.reshape(x, (1, *x.shape))
 
-def _unbatched(x: Any, like: Any, rank: int) -> Any:
-    return x if like.ndim == rank + 2 else ops.reshape(x, x.shape[1:])
+    def back(name: str, grad: Any, x: Any, *args: Any) -> Any:
+        made = dispatch.call(name, batched(grad), *args[:1], batched(x).shape, *args[1:])
+        return made if x.ndim == rank + 2 else ops.reshape(made, made.shape[1:])
 
+    def sizes(kernel: Any, stride: Any, *others: Any) -> tuple[Any, ...]:
+        return tuple(_wide(value, rank) for value in (kernel, stride or kernel, *others))
 
-def _pools(rank: int) -> None:
-    def max_pool(x, kernel, stride=(), padding=(0,), dilation=(1,), ceil_mode=False):
-        sizes = _wide(kernel, rank), _wide(stride or kernel, rank), _wide(padding, rank), _wide(dilation, rank)
-        if not floats(x).size:
-            raise NoKernel("empty")
-        values, indices = getattr(ops, f"max_pool{rank}d")(x, *sizes, ceil_mode, True)
-        return values, as_type(indices, "int64")
+    def places(indices: Any) -> Any:
+        return as_type(batched(indices), "int32")
 
-    def max_pool_backward(grad, x, kernel, stride, padding, dilation, ceil_mode, indices):
-        sizes = _wide(kernel, rank), _wide(stride or kernel, rank), _wide(padding, rank), _wide(dilation, rank)
-        whole, places = _batched(grad, rank), as_type(_batched(indices, rank), "int32")
-        made = dispatch.call("max_pool_grad", whole, places, _batched(x, rank).shape, *sizes, ceil_mode)
-        return _unbatched(made, x, rank)
+    def full(x: Any) -> Any:
+        return floats(x) if x.size else refuse("empty")
 
-    def avg_pool(x, kernel, stride=(), padding=(0,), ceil_mode=False, count_include_pad=True, divisor_override=None):
-        if not floats(x).size:
-            raise NoKernel("empty")
-        sizes = _wide(kernel, rank), _wide(stride or kernel, rank), _wide(padding, rank)
-        return getattr(ops, f"avg_pool{rank}d")(x, *sizes, ceil_mode, count_include_pad, divisor_override)
+    def pairs(result: Any) -> Any:
+        return result[0], as_type(result[1], "int64")
 
-    def avg_pool_backward(grad, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override):
-        sizes = _wide(kernel, rank), _wide(stride or kernel, rank), _wide(padding, rank)
-        made = dispatch.call(
-            "avg_pool_grad",
-            _batched(grad, rank),
-            _batched(x, rank).shape,
-            *sizes,
-            ceil_mode,
-            count_include_pad,
-            divisor_override,
-        )
-        return _unbatched(made, x, rank)
+    def averages_back(grad, x, kernel, stride, padding, *how):
+        made = dispatch.call("avg_pool_grad", batched(grad), batched(x).shape, *sizes(kernel, stride, padding), *how)
+        return made if x.ndim == rank + 2 else ops.reshape(made, made.shape[1:])
 
-    def adaptive_avg(x, size):
-        return getattr(ops, f"adaptive_avg_pool{rank}d")(floats(x), list(size)) if x.size else refuse("empty")
+    def sections_back(grad, x):
+        made = dispatch.call("adaptive_avg_pool_grad", batched(grad), batched(x).shape)
+        return made if x.ndim == rank + 2 else ops.reshape(made, made.shape[1:])
 
-    def adaptive_avg_backward(grad, x):
-        made = dispatch.call("adaptive_avg_pool_grad", _batched(grad, rank), _batched(x, rank).shape)
-        return _unbatched(made, x, rank)
-
-    def adaptive_max(x, size):
-        if not floats(x).size:
-            raise NoKernel("empty")
-        values, indices = getattr(ops, f"adaptive_max_pool{rank}d")(x, list(size), True)
-        return values, as_type(indices, "int64")
-
-    def adaptive_max_backward(grad, x, indices):
-        places = as_type(_batched(indices, rank), "int32")
-        made = dispatch.call("adaptive_max_pool_grad", _batched(grad, rank), places, _batched(x, rank).shape)
-        return _unbatched(made, x, rank)
-
-    TABLE.update(
-        {
-            f"max_pool{rank}d_with_indices": max_pool,
-            f"max_pool{rank}d_with_indices_backward": max_pool_backward,
-            f"avg_pool{rank}d": avg_pool,
-            f"avg_pool{rank}d_backward": avg_pool_backward,
-            f"_adaptive_avg_pool{rank}d": adaptive_avg,
-            f"_adaptive_avg_pool{rank}d_backward": adaptive_avg_backward,
-            f"adaptive_max_pool{rank}d": adaptive_max,
-            f"adaptive_max_pool{rank}d_backward": adaptive_max_backward,
-        }
+    largest, average, sections, largest_of = (
+        getattr(ops, f"{name}_pool{rank}d") for name in ("max", "avg", "adaptive_avg", "adaptive_max")
     )
+    return {
+        f"max_pool{rank}d_with_indices": lambda x, kernel, stride=(), padding=(0,), dilation=(1,), ceil_mode=False: (
+            pairs(largest(full(x), *sizes(kernel, stride, padding, dilation), ceil_mode, True))
+        ),
+        f"max_pool{rank}d_with_indices_backward": lambda grad, x, kernel, stride, padding, dilation, ceil_mode, at: (
+            back("max_pool_grad", grad, x, places(at), *sizes(kernel, stride, padding, dilation), ceil_mode)
+        ),
+        f"avg_pool{rank}d": lambda x, kernel, stride=(), padding=(0,), *how, **options: average(
+            full(x), *sizes(kernel, stride, padding), *how, **options
+        ),
+        f"avg_pool{rank}d_backward": averages_back,
+        f"_adaptive_avg_pool{rank}d": lambda x, size: sections(full(x), list(size)),
+        f"_adaptive_avg_pool{rank}d_backward": sections_back,
+        f"adaptive_max_pool{rank}d": lambda x, size: pairs(largest_of(full(x), list(size), True)),
+        f"adaptive_max_pool{rank}d_backward": lambda grad, x, at: back("adaptive_max_pool_grad", grad, x, places(at)),
+    }
 
 
-_pools(2)
-_pools(3)
+TABLE |= _pools(2) | _pools(3)
 
 
 # -- normalizations --------------------------------------------------------------------------------------------------
@@ -757,6 +732,53 @@ def batch_norm_backward(grad, x, weight, running_mean, running_var, mean, rstd, 
     return by_x, by_weight, by_bias
 
 
+TABLE |= {
+    "_native_batch_norm_legit.no_stats": lambda x, weight, bias, training, momentum, eps: batch_norm(
+        x, weight, bias, None, None, training, momentum, eps
+    )[:3],
+    "_native_batch_norm_legit_no_training": lambda x, weight, bias, mean, var, momentum, eps: batch_norm(
+        x, weight, bias, mean, var, False, momentum, eps
+    )[:3],
+    "_native_batch_norm_legit_functional": batch_norm,
+}
+
+
+# -- attention -------------------------------------------------------------------------------------------------------
+
+
+@row("_scaled_dot_product_flash_attention_for_cpu")
+def attention(q, k, v, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
+    """Returns the attention and the logarithms of what its weights were divided by."""
+    if dropout_p or q.ndim != 4 or q.shape[:2] != k.shape[:2]:
+        raise NoKernel("dropout, or heads that share keys")
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    return tuple(dispatch.call("tiled_attention", q, k, v, attn_mask, is_causal, scale))
+
+
+@row("_scaled_dot_product_flash_attention_for_cpu_backward")
+def attention_backward(grad, q, k, v, out, lse, dropout_p, is_causal, *, attn_mask=None, scale=None):
+    """Returns the gradients by q, k and v; a mask has none here."""
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    tensors = grad, q, k, v, attn_mask, out, lse
+    return tuple(dispatch.call("tiled_attention_gradients", *tensors, is_causal, scale))
+
+
+@row("_scaled_dot_product_fused_attention_overrideable")
+def overrideable(q, k, v, mask=None, dropout_p=0.0, is_causal=False, debug=False, *, scale=None):
+    """Returns the same in the form of PyTorch's private backends: with lengths, and empty states of generators."""
+    out, lse = attention(q, k, v, dropout_p, is_causal, attn_mask=mask, scale=scale)
+    empty = [ENGINE.empty((0,), dtype) for dtype in ("int64", "int64", "int64", "int64", q.dtype)]
+    return out, lse, *empty[:2], q.shape[-2], k.shape[-2], *empty[2:]
+
+
+@row("_scaled_dot_product_fused_attention_overrideable_backward")
+def overrideable_backward(grad, q, k, v, mask, wanted, out, lse, *rest, scale=None):
+    """Returns the gradients by q, k, v and, None, the mask."""
+    _, _, _, _, dropout_p, is_causal, _, _ = rest
+    grads = attention_backward(grad, q, k, v, out, lse, dropout_p, is_causal, attn_mask=mask, scale=scale)
+    return (*grads, None)
+
+
 # -- decompositions --------------------------------------------------------------------------------------------------
 
 
@@ -766,7 +788,7 @@ def add_decompositions(implement: Callable[..., Any], registered: list[str]) -> 
 
     present = set(registered)
     for name in DECOMPOSED:
-        op = getattr(getattr(torch.ops.aten, name.partition(".")[0]), name.partition(".")[2] or "default")
+        op = overload(name)
         decomposition = get_decompositions([op]).get(op)
         if decomposition is not None and name not in present:
             implement(name, decomposition)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 
-from netcl.ops import cast, clone, reshape
-from torch_netcl import fallback, memory, words
-from torch_netcl.memory import DTYPES, ENGINE, META, give, hold, new, put, take
+from netcl.ops import cast, clone
+from torch_netcl import fallback, memory, overload, words
+from torch_netcl.memory import DTYPES, ENGINE, give, new, put, take
 
 TABLE: dict[str, Callable[..., Any]] = {}
 _aten = torch.ops.aten
@@ -92,22 +93,8 @@ def view(x, size):
     return _view(_cpu, x, size)  # type: ignore[no-any-return]
 
 
-@kernel("_reshape_alias")
-def reshape_alias(x, size, stride):
-    """Returns the view by strides that fit."""
-    return memory.strided(x, size, stride, x.storage_offset())
-
-
 for _name in ("unfold", "view_as_real", "view_as_complex"):
-    TABLE[_name] = (lambda op: lambda *args, **kwargs: fallback.view(op, *args, **kwargs))(
-        getattr(_aten, _name).default
-    )
-
-
-@kernel("view.dtype")
-def view_dtype(x, dtype):
-    """Returns the bits as another dtype."""
-    return fallback.view(_aten.view.dtype, x, dtype)  # type: ignore[no-any-return]
+    TABLE[_name] = partial(fallback.view, overload(_name))
 
 
 def _replaced(view: Any) -> Callable[..., Any]:
@@ -118,17 +105,6 @@ def _replaced(view: Any) -> Callable[..., Any]:
         return fallback.set_geometry(x, x.untyped_storage(), shown.storage_offset(), shown.size(), shown.stride())
 
     return replaced
-
-
-TABLE |= {
-    "as_strided_": _replaced(as_strided),
-    "t_": _replaced(_aten.t.default),
-    "transpose_": _replaced(_aten.transpose.int),
-    "squeeze_": _replaced(_aten.squeeze.default),
-    "squeeze_.dim": _replaced(_aten.squeeze.dim),
-    "squeeze_.dims": _replaced(_aten.squeeze.dims),
-    "unsqueeze_": _replaced(_aten.unsqueeze.default),
-}
 
 
 def _scattered(view: Any) -> Callable[..., Any]:
@@ -148,13 +124,6 @@ def _scattered(view: Any) -> Callable[..., Any]:
     return scattered
 
 
-TABLE |= {
-    "select_scatter": _scattered(_aten.select.int),
-    "slice_scatter": _scattered(_aten.slice.Tensor),
-    "diagonal_scatter": _scattered(_aten.diagonal.default),
-}
-
-
 @kernel("as_strided_scatter")
 def as_strided_scatter(x, source, size, stride, storage_offset=None):
     """Returns a copy of ``x`` with ``source`` at strides of its memory."""
@@ -164,12 +133,6 @@ def as_strided_scatter(x, source, size, stride, storage_offset=None):
     return fallback.call(op, x, source, size, stride, storage_offset)  # type: ignore[no-any-return]
 
 
-@kernel("resize_")
-def resize(x, size, memory_format=None):
-    """Gives ``x`` another shape in place."""
-    return fallback.resize(x, size)
-
-
 @kernel("set_.source_Storage_storage_offset")
 def set_storage(x, source, storage_offset, size, stride=()):
     """Puts ``x`` on another storage of the device."""
@@ -177,33 +140,10 @@ def set_storage(x, source, storage_offset, size, stride=()):
     return fallback.set_geometry(x, source, storage_offset, size, stride)
 
 
-@kernel("set_.source_Storage")
-def set_whole(x, source):
-    """Puts ``x`` on all of a storage."""
-    return set_storage(x, source, 0, (source.nbytes() // x.dtype.itemsize,))
-
-
 @kernel("set_.source_Tensor")
 def set_tensor(x, source):
     """Makes ``x`` show what ``source`` shows."""
     return fallback.set_geometry(x, source.untyped_storage(), source.storage_offset(), source.size(), source.stride())
-
-
-@kernel("set_")
-def set_empty(x):
-    """Leaves ``x`` without elements."""
-    return set_tensor(x, new((0,), x.dtype))
-
-
-@kernel("is_set_to")
-def is_set_to(x, other):
-    """Returns True if both show the same elements of one storage."""
-    return (
-        x.untyped_storage()._cdata == other.untyped_storage()._cdata
-        and x.storage_offset() == other.storage_offset()
-        and x.shape == other.shape
-        and x.stride() == other.stride()
-    )
 
 
 @kernel("copy_", "_copy_from_and_resize")
@@ -249,18 +189,6 @@ def _copy_in(target: torch.Tensor, source: torch.Tensor) -> None:
         raise torch.OutOfMemoryError(str(error)) from error
 
 
-@kernel("_copy_from")
-def copy_from(source, target, non_blocking=False):
-    """Copies in the other order of the arguments."""
-    return copy(target, source)
-
-
-@kernel("_local_scalar_dense")
-def item(x):
-    """Returns the one element as a number."""
-    return memory.to_cpu(x).item()
-
-
 @kernel("clone")
 def cloned(x, memory_format=None):
     """Returns a copy, contiguous."""
@@ -285,12 +213,6 @@ def to_copy(x, dtype=None, layout=None, device=None, pin_memory=None, non_blocki
         return memory.from_cpu(x.detach().to(wanted))
     values = memory.to_cpu(x)
     return values.to(device=place, dtype=wanted, non_blocking=non_blocking)
-
-
-@kernel("zero_")
-def zero(x):
-    """Sets every element to 0."""
-    return fill(x, 0)
 
 
 @kernel("fill_.Scalar")
@@ -328,8 +250,7 @@ for _name in words(
     "arange.start_out linspace.out logspace.out eye.out eye.m_out randperm.generator_out randperm.out tril_indices "
     "triu_indices"
 ):
-    _base, _, _last = _name.partition(".")
-    TABLE[_name] = _on_host(getattr(getattr(_aten, _base), _last or "default"))
+    TABLE[_name] = _on_host(overload(_name))
 
 
 @kernel("equal")
@@ -345,10 +266,30 @@ def record_stream(x, stream):
     """Does nothing: netcl's queue orders all work."""
 
 
-@kernel("is_pinned")
-def is_pinned(x, device=None):
-    """Returns False: memory of a device is not pinned memory of the host."""
-    return False
-
-
-__all__ = ["TABLE", "META", "hold", "reshape"]
+TABLE |= {
+    "_reshape_alias": lambda x, size, stride: memory.strided(x, size, stride, x.storage_offset()),
+    "view.dtype": lambda x, dtype: fallback.view(_aten.view.dtype, x, dtype),
+    "as_strided_": _replaced(as_strided),
+    "t_": _replaced(_aten.t.default),
+    "transpose_": _replaced(_aten.transpose.int),
+    "squeeze_": _replaced(_aten.squeeze.default),
+    "squeeze_.dim": _replaced(_aten.squeeze.dim),
+    "squeeze_.dims": _replaced(_aten.squeeze.dims),
+    "unsqueeze_": _replaced(_aten.unsqueeze.default),
+    "select_scatter": _scattered(_aten.select.int),
+    "slice_scatter": _scattered(_aten.slice.Tensor),
+    "diagonal_scatter": _scattered(_aten.diagonal.default),
+    "resize_": lambda x, size, memory_format=None: fallback.resize(x, size),
+    "set_.source_Storage": lambda x, source: set_storage(x, source, 0, (source.nbytes() // x.dtype.itemsize,)),
+    "set_": lambda x: set_tensor(x, new((0,), x.dtype)),
+    "is_set_to": lambda x, other: (
+        x.untyped_storage()._cdata == other.untyped_storage()._cdata
+        and x.storage_offset() == other.storage_offset()
+        and (x.shape == other.shape)
+        and (x.stride() == other.stride())
+    ),
+    "_copy_from": lambda source, target, non_blocking=False: copy(target, source),
+    "_local_scalar_dense": lambda x: memory.to_cpu(x).item(),
+    "zero_": lambda x: fill(x, 0),
+    "is_pinned": lambda x, device=None: False,
+}
