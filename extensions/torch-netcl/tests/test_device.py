@@ -269,6 +269,22 @@ def test_what_has_no_kernel_warns_once_and_can_be_an_error(monkeypatch: pytest.M
         torch.linalg.cholesky(x)
 
 
+def test_a_dtype_that_the_device_has_not_is_computed_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch_netcl import memory
+
+    torch.zeros(1, device="ocl")
+    monkeypatch.delitem(memory.DTYPES, torch.float64)
+    x = torch.arange(6.0, dtype=torch.float64, device="ocl").view(2, 3).requires_grad_()
+    y = (x.t() @ x).exp().sum()
+    y.backward()
+    here = torch.arange(6.0, dtype=torch.float64).view(2, 3).requires_grad_()
+    (here.t() @ here).exp().sum().backward()
+    assert torch.equal(x.grad.cpu(), here.grad)
+    part = torch.zeros(4, dtype=torch.float64, device="ocl")
+    part[1:3].add_(1)
+    assert part.float().tolist() == [0, 1, 1, 0]
+
+
 def test_checkpoints_and_functions_of_functions() -> None:
     x = torch.randn(5, device="ocl", requires_grad=True)
     torch.manual_seed(1)

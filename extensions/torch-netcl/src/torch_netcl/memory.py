@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from netcl.core.backend.registry import engine_for
-from netcl.core.device import manager
+from netcl.core.device import device, manager
 from netcl.core.dtypes import OBJECTS, SUPPORTED, numpy_dtype
 from netcl.core.errors import DeviceLostError, OutOfMemoryError
 from netcl.core.layout import contiguous_strides
@@ -36,11 +36,8 @@ class NoKernel(Exception):
 
 def _dtypes(engine: Any) -> dict[torch.dtype, Any]:
     """Returns netcl's dtype of each of PyTorch's that ``engine`` computes in."""
-    names = set(SUPPORTED)
-    profile = getattr(manager, "profile", None)
-    if engine.name == "cl" and profile is not None and not profile(engine.queue).has_fp64:
-        names.discard("float64")
-    return {TORCH[name]: OBJECTS[name] for name in SUPPORTED if name in names}
+    has_double = engine.name != "cl" or device.profile(engine.queue).has_fp64
+    return {TORCH[name]: OBJECTS[name] for name in SUPPORTED if has_double or name != "float64"}
 
 
 ENGINE: Any = engine_for(manager.default())
