@@ -10,6 +10,7 @@ import functools
 import os
 import sys
 import threading
+import warnings
 from types import ModuleType
 from typing import Any
 
@@ -151,12 +152,15 @@ def loaded() -> ModuleType:
     if _kernels is None:
         with _lock:
             if _kernels is None:
-                from torch_netcl import kernels
-
                 if _library is None:
                     raise RuntimeError(f"device 'ocl' is not registered: {torch_netcl.refused}")
+                from torch_netcl import amp, collectives, kernels, saving
+
                 _library._destroy()
-                kernels.register()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # kernels of PyTorch's own for this device are replaced
+                    for part in (kernels, amp, collectives, saving):
+                        part.register()
                 if _seed is not None:
                     kernels.random.manual_seed(_seed)
                     _seed = None
@@ -178,14 +182,7 @@ def is_available() -> bool:
     return True
 
 
-def is_initialized() -> bool:
-    """Returns True if the device was used in this process."""
-    return is_loaded()
-
-
-def init() -> None:
-    """Loads netcl and the kernels, which else the first call does."""
-    loaded()
+is_initialized, init = is_loaded, loaded
 
 
 def device_count() -> int:

@@ -232,19 +232,8 @@ def _layer_norm(
 def _layer_norm_backward(
     g: Expr, x: Expr, average: Expr, scale: Expr, weight: Expr | None = None, axes: Any = (), *, space: Space
 ) -> Expr:
-    """Returns scale (g - mean(g) - n mean(g n)) with n the normalized x, and g times the weight."""
+    """Returns scale (g - mean(g) - n mean(g n)) with n the normalized x, and g times the weight, over ``axes``."""
     over = space.axes(axes)
-    grad = widened(g) if weight is None else widened(g) * widened(weight)
-    normal = (widened(x) - widened(average)) * widened(scale)
-    return cast(widened(scale) * (grad - mean(grad, over) - normal * mean(grad * normal, over)), x.dtype)
-
-
-@expression(name="aten_batch_norm_backward")
-def _batch_norm_backward(
-    g: Expr, x: Expr, average: Expr, scale: Expr, weight: Expr | None = None, *, space: Space
-) -> Expr:
-    """Returns the same over all axes but 1."""
-    over = tuple(axis for axis in range(space.rank) if axis != 1)
     grad = widened(g) if weight is None else widened(g) * widened(weight)
     normal = (widened(x) - widened(average)) * widened(scale)
     return cast(widened(scale) * (grad - mean(grad, over) - normal * mean(grad * normal, over)), x.dtype)

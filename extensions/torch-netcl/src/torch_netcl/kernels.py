@@ -14,20 +14,7 @@ import torch
 
 from netcl.core.tensor import Tensor
 from netcl.ops import cast, clone
-from torch_netcl import (
-    amp,
-    attention,
-    expressions,
-    fallback,
-    memory,
-    optimizers,
-    overload,
-    random,
-    rows,
-    saving,
-    views,
-    words,
-)
+from torch_netcl import attention, expressions, fallback, memory, optimizers, overload, random, rows, views, words
 from torch_netcl.memory import DTYPES, FATAL, TORCH, give, put, take
 
 __all__ = ["TABLE", "kernel_of", "random", "register", "registered"]
@@ -93,12 +80,11 @@ def _given(result: Any, values: Any) -> Any:
 class Call:
     """The conversion of the arguments of one overload."""
 
-    __slots__ = ("dtypes", "lists", "op", "tensors")
+    __slots__ = ("lists", "tensors")
 
     def __init__(self, op: Any) -> None:
         arguments = op._schema.arguments
         kinds = [str(argument.type) for argument in arguments]
-        self.op = op
         self.tensors = tuple(at for at, kind in enumerate(kinds) if kind in ("Tensor", "Optional[Tensor]"))
         self.lists = tuple(
             at for at, kind in enumerate(kinds) if kind.startswith(("List[", "Optional[List[")) and "Tensor" in kind
@@ -131,11 +117,10 @@ class Call:
     ) -> tuple[Any, list[Any]]:
         """Returns the result of the row, and its arguments."""
         values = self.values(args)
-        if kwargs:
-            kwargs = {name: _taken(value) for name, value in kwargs.items()}
-            values_all = [*values, *kwargs.values()]
-            return function(*values, **kwargs), values_all
-        return function(*values), values
+        if not kwargs:
+            return function(*values), values
+        kwargs = {name: _taken(value) for name, value in kwargs.items()}
+        return function(*values, **kwargs), [*values, *kwargs.values()]
 
 
 def refused(error: Exception) -> bool:
@@ -316,13 +301,9 @@ def _add(name: str, function: Callable[..., Any]) -> None:
 
 def register() -> None:
     """Registers all kernels; called once, at the first use of the device."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name, function in DIRECT.items():
-            implement(name, function)
-        for name, function in TABLE.items():
-            _add(name, function)
-        rows.add_decompositions(implement, registered)
-        _others.fallback(fallback.call, "PrivateUse1")
-        amp.register()
-    saving.register()
+    for name, function in DIRECT.items():
+        implement(name, function)
+    for name, function in TABLE.items():
+        _add(name, function)
+    rows.add_decompositions(implement, registered)
+    _others.fallback(fallback.call, "PrivateUse1")

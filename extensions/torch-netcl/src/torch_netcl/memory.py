@@ -80,11 +80,6 @@ class OclStorage(torch.UntypedStorage):
         """Returns a number that no other storage has while this one lives; it is no address."""
         return self._cdata
 
-    def fill_(self, value: int) -> OclStorage:
-        """Sets every byte to ``value``."""
-        store_bytes(self, np.full(self.nbytes(), value, np.uint8))
-        return self
-
     def copy_(self, source: Any, non_blocking: bool | None = None) -> OclStorage:
         """Copies the bytes of another storage of the same size."""
         other = source if isinstance(source, torch.UntypedStorage) else source._untyped_storage

@@ -16,7 +16,7 @@ from netcl import ops
 from torch_netcl import memory, overload
 from torch_netcl.memory import DTYPES, ENGINE, give, put, take
 
-HOST = torch.Generator()
+HOST = torch.Generator().manual_seed(ops.get_rng_state()["seed"] % 2**63)
 TABLE: dict[str, Callable[..., Any]] = {}
 _QUEUE = ENGINE.queue
 

@@ -721,7 +721,7 @@ def batch_norm_backward(grad, x, weight, running_mean, running_var, mean, rstd, 
     by_x = by_weight = by_bias = None
     if output_mask[0]:
         if training:
-            by_x = dispatch.call("aten_batch_norm_backward", grad, x, m, r, w)
+            by_x = dispatch.call("aten_layer_norm_backward", grad, x, m, r, w, axes=over)
         else:
             by_x = as_type(ops.mul(ops.mul(grad, r), 1.0 if w is None else w), x.dtype)
     if output_mask[1]:
