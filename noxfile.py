@@ -281,6 +281,27 @@ def core_torch(session: nox.Session) -> None:
     run_suites(session, *suites, plugin="netcl_conformance.facade", without=IN_PROCESSES)
 
 
+@nox.session(tags=["deep"], venv_backend="virtualenv")
+def torch_netcl(session: nox.Session) -> None:
+    """Run the suite of torch-netcl with PyTorch 2.13 on NumPy and PoCL, then OpInfo samples and tiny models of
+    transformers; an argument runs a part of the suite: -- -k views.
+
+    With pip, as uv may not see pip's index with torch.
+    """
+    folder = "extensions/torch-netcl"
+    session.install("torch==2.13.0", "transformers>=5,<6", f"{FOLDERS['core']}[cpu,test]", f"{folder}[cpu,test]")
+    for device in ("cpu", "pocl"):
+        session.env["NETCL_DEVICE"] = device
+        session.run("pytest", "-q", f"{folder}/tests", *session.posargs)
+    if session.posargs:
+        return
+    session.env["TORCH_NETCL_FALLBACK"] = "quiet"
+    session.run("python", f"{folder}/tests/opinfo.py", "--samples", "3")
+    session.env["NETCL_DEVICE"] = "cpu"
+    session.run("python", f"{folder}/tests/opinfo.py")
+    session.run("python", f"{folder}/tests/families.py")
+
+
 @nox.session
 def conformance(session: nox.Session) -> None:
     """Check the levels tensor and ops-basic of netcl-core on its NumPy engine (-- --device pocl: all levels there)."""

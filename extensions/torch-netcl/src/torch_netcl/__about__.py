@@ -1,0 +1,5 @@
+"""The version of torch-netcl."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"

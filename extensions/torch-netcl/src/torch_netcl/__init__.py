@@ -1,0 +1,57 @@
+"""PyTorch with netcl as a device: ``torch.device("ocl")`` on any OpenCL device.
+
+``import torch`` calls ``register`` by the entry point of the group ``torch.backends``: it names the device and leaves
+netcl alone. The first call of an op on "ocl" loads netcl and all kernels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch_netcl.__about__ import __version__
+
+__all__ = ["__version__", "register"]
+
+LOWEST, BEYOND = (2, 11), (2, 15)
+
+
+def register() -> None:
+    """Names device "ocl" in this process; called by ``import torch``, and never raises.
+
+    A torch outside of the range, or another distribution that has the place of the private backend, leaves PyTorch as
+    it is; ``torch_netcl.device.reason()`` says why.
+    """
+    try:
+        from torch_netcl import device
+
+        device.setup()
+    except Exception as error:  # noqa: BLE001 - an error here would end every `import torch`
+        global refused
+        refused = error
+
+
+def overload(name: str) -> Any:
+    """Returns the overload ``aten::NAME`` or ``aten::NAME.OVERLOAD`` of PyTorch."""
+    import torch
+
+    base, _, last = name.partition(".")
+    return getattr(getattr(torch.ops.aten, base), last or "default")
+
+
+refused: Exception | None = None
+
+
+def words(text: str) -> list[str]:
+    """Returns the words of a text, for lists of names."""
+    return text.split()
+
+
+def check_version(version: str) -> None:
+    """Raises ImportError, with the line for pip, for a version of torch outside of the range."""
+    numbers = tuple(int("".join(filter(str.isdigit, part)) or 0) for part in version.split("+")[0].split(".")[:2])
+    if not LOWEST <= numbers < BEYOND:
+        low, high = (".".join(map(str, bound)) for bound in (LOWEST, BEYOND))
+        raise ImportError(
+            f"torch-netcl {__version__} works with torch from {low} to below {high}, got {version}; "
+            f'write: pip install "torch>={low},<{high}"'
+        )

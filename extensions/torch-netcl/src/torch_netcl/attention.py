@@ -1,0 +1,44 @@
+"""Batch norms, which write running statistics, and the choice of the way of attention; they take PyTorch's tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from torch_netcl import fallback, rows
+from torch_netcl.memory import NoKernel, give, put, take
+
+TABLE: dict[str, Callable[..., Any]] = {}
+_MATH, _OVERRIDEABLE = 0, 4  # numbers of sdp::SDPBackend
+
+
+def native_batch_norm(x, weight, bias, mean, var, training, momentum, eps):
+    """Returns (y, mean, reciprocal deviation) and moves the running statistics."""
+    try:
+        tensors = [None if value is None else take(value) for value in (x, weight, bias, mean, var)]
+        y, saved_mean, saved_rstd, new_mean, new_var = rows.batch_norm(*tensors, training, momentum, eps)
+    except (NoKernel, ValueError, TypeError) as error:
+        op = torch.ops.aten.native_batch_norm.default
+        return fallback.after(error, op, (x, weight, bias, mean, var, training, momentum, eps), {})
+    if training and mean is not None:
+        put(mean, new_mean)
+        put(var, new_var)
+    return give(y), give(saved_mean), give(saved_rstd)
+
+
+def choice(q, k, v, mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+    """Returns the number of PyTorch's way: netcl's kernel for plain shapes, else a product and a softmax."""
+    alike = q.dtype == k.dtype == v.dtype and q.dtype in (torch.float32, torch.float16, torch.bfloat16)
+    shapes = q.dim() == k.dim() == v.dim() == 4 and k.shape[:3] == v.shape[:3] and q.shape[:2] == k.shape[:2]
+    masked = mask is None or (not mask.requires_grad and mask.shape[-1] == k.shape[-2] and not is_causal)
+    whole = q.numel() and k.numel() and v.numel() and not dropout_p and not enable_gqa
+    return _OVERRIDEABLE if alike and shapes and masked and whole else _MATH
+
+
+TABLE |= {
+    "native_batch_norm": native_batch_norm,
+    "_native_batch_norm_legit": native_batch_norm,
+    "_fused_sdp_choice": choice,
+}

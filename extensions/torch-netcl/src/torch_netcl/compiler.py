@@ -1,0 +1,305 @@
+"""``torch.compile(backend="netcl")``: graphs of AOTAutograd, forward and backward, as captured steps of netcl.
+
+AOTAutograd gives a functional graph of aten overloads. Its nodes are computed by the rows of the table on netcl's
+tensors, without PyTorch in between, and recorded once for each set of shapes; a call replays the record. Tensors may be
+on "ocl" or on the CPU. PyTorch runs a graph with a node that has no row, node by node, with a warning.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import torch
+from torch._decomp import core_aten_decompositions
+from torch._dynamo.backends.common import aot_autograd
+
+from netcl import ops
+from netcl.core.errors import CaptureError, UnsupportedError
+from netcl.core.tensor import Tensor
+from netcl.core.tensor.views import ViewStorage, separate
+from netcl.runtime.capture import capture
+from torch_netcl import fallback, kernels, memory, words
+from torch_netcl.memory import DTYPES, ENGINE
+from torch_netcl.rows import as_type, named
+
+MOST_SHAPES = 8  # records of one graph; further sets of shapes are computed call by call
+_ALL = slice(None)
+
+
+def _transposed(x: Any, one: int, two: int) -> Any:
+    order = list(range(x.ndim)) or [0]
+    order[one], order[two] = order[two], order[one]
+    return ops.permute(x, order) if x.ndim else x
+
+
+def _expanded(x: Any, size: Any, *, implicit: bool = False) -> Any:
+    lead = len(size) - x.ndim
+    return ops.expand(x, [x.shape[at - lead] if length == -1 else length for at, length in enumerate(size)])
+
+
+def _squeezed(x: Any, dim: Any = None) -> Any:
+    dims = range(x.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
+    axes = {axis % max(x.ndim, 1) for axis in dims}
+    return ops.reshape(x, tuple(length for axis, length in enumerate(x.shape) if axis not in axes or length != 1))
+
+
+def _written(x: Any, source: Any, dim: int, key: Any) -> Any:
+    made = ops.clone(x)
+    ops.setitem(made, (_ALL,) * (dim % x.ndim) + (key,), source)
+    return made
+
+
+def _full(size: Any, value: Any, *, dtype: Any = None, **unused: Any) -> Any:
+    kinds = {bool: torch.bool, int: torch.int64}
+    made = ENGINE.empty(tuple(size), named(dtype or kinds.get(type(value), torch.get_default_dtype())))
+    ENGINE.fill(made, value)
+    return made
+
+
+def _filled(value: Any) -> dict[str, Callable[..., Any]]:
+    """Returns the factories of tensors of one number: of a size, and of the shape of another tensor."""
+
+    def of_size(size: Any, *, dtype: Any = None, **unused: Any) -> Any:
+        return _full(size, value, dtype=dtype or torch.get_default_dtype())
+
+    def like(x: Any, *, dtype: Any = None, **unused: Any) -> Any:
+        return _full(x.shape, value, dtype=dtype or memory.TORCH[x.dtype])
+
+    return {"ones": of_size, "ones_like": like} if value else dict.fromkeys(
+        ("zeros", "empty.memory_format"), of_size
+    ) | dict.fromkeys(("zeros_like", "empty_like"), like)  # fmt: skip
+
+
+def _drawn(draw: Callable[..., Any]) -> Callable[..., Any]:
+    def drawn(like: Any, *, dtype: Any = None, **unused: Any) -> Any:
+        shape, own = (like.shape, like.dtype) if isinstance(like, Tensor) else (tuple(like), "float32")
+        return draw(0.0, 1.0, shape, named(dtype) or own, ENGINE.queue)
+
+    return drawn
+
+
+def _dropout(x: Any, p: float, train: Any) -> Any:
+    if train is False or not p:
+        return x, _full(x.shape, True, dtype=torch.bool)
+    kept = ops.ge(ops.uniform(0.0, 1.0, x.shape, "float32", ENGINE.queue), p)
+    return ops.mul(ops.where(kept, x, 0.0), 1 / (1 - p) if p < 1 else 0.0), kept
+
+
+@lru_cache(maxsize=256)
+def _range(*bounds: Any, dtype: Any = None) -> Any:
+    """Returns a range as a tensor that records keep."""
+    return memory.to_netcl(torch.arange(*bounds, dtype=dtype))
+
+
+def _copied(x: Any, source: Any, non_blocking: bool = False) -> Any:
+    made = as_type(source, x.dtype)
+    return made if made.shape == x.shape else ops.expand(made, x.shape)
+
+
+def _same(x: Any, **unused: Any) -> Any:
+    return x
+
+
+# Overloads that are views, copies, factories or random in PyTorch, on netcl's tensors: nothing is written in a graph.
+GRAPH: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(words("alias detach lift_fresh_copy lift_fresh clone contiguous"), _same),
+    **dict.fromkeys(
+        words("view _unsafe_view reshape _reshape_alias view_copy"), lambda x, size, *more: ops.reshape(x, tuple(size))
+    ),
+    "permute": lambda x, dims: ops.permute(x, [axis % x.ndim for axis in dims]) if x.ndim else x,
+    "t": lambda x: ops.permute(x, (1, 0)) if x.ndim == 2 else x,
+    "transpose.int": _transposed,
+    "expand": _expanded,
+    "unsqueeze": lambda x, dim: ops.unsqueeze(x, dim),
+    **dict.fromkeys(("squeeze", "squeeze.dim", "squeeze.dims"), _squeezed),
+    "select.int": lambda x, dim, at: ops.getitem(x, (_ALL,) * (dim % x.ndim) + (at,)),
+    "slice.Tensor": lambda x, dim=0, start=None, end=None, step=1: ops.getitem(
+        x, (_ALL,) * (dim % x.ndim) + (slice(start, end, step),)
+    ),
+    "select_scatter": _written,
+    "slice_scatter": lambda x, source, dim=0, start=None, end=None, step=1: _written(
+        x, source, dim, slice(start, end, step)
+    ),
+    **dict.fromkeys(("split.Tensor", "split_with_sizes"), lambda x, size, dim=0: tuple(ops.split(x, size, dim))),
+    "unbind.int": lambda x, dim=0: tuple(ops.unbind(x, dim)),
+    "diagonal": lambda x, offset=0, dim1=0, dim2=1: ops.diagonal(x, offset, dim1, dim2),
+    "repeat": lambda x, repeats: ops.tile(x, tuple(repeats)),
+    "_to_copy": lambda x, *, dtype=None, **unused: x if dtype is None else as_type(x, named(dtype)),
+    "prims.convert_element_type": lambda x, dtype: as_type(x, named(dtype)),
+    "copy": _copied,
+    "full": _full,
+    "full_like": lambda x, value, *, dtype=None, **more: _full(x.shape, value, dtype=dtype or memory.TORCH[x.dtype]),
+    "scalar_tensor": lambda value, **options: _full((), value, **options),
+    **_filled(0),
+    **_filled(1),
+    **dict.fromkeys(
+        ("arange", "arange.start", "arange.start_step"),
+        lambda *bounds, dtype=None, **more: _range(*bounds, dtype=dtype),
+    ),
+    "prims.iota": lambda length, *, start, step, dtype, **more: _range(start, start + step * length, step, dtype=dtype),
+    "native_dropout": _dropout,
+    **dict.fromkeys(("rand", "rand_like"), _drawn(ops.uniform)),
+    **dict.fromkeys(("randn", "randn_like"), _drawn(ops.normal)),
+    "sym_size.int": lambda x, dim: x.shape[dim],
+    "sym_numel": lambda x: prod(x.shape),
+}
+_NUMBERS = (operator.getitem, operator.add, operator.mul, operator.sub, operator.floordiv, operator.neg)
+
+
+def _name(op: Any) -> str:
+    schema = op._schema
+    base = schema.name.removeprefix("aten::").replace("::", ".")
+    return f"{base}.{schema.overload_name}" if schema.overload_name else str(base)
+
+
+def function_of(op: Any) -> Callable[..., Any]:
+    """Returns what computes a node on netcl's tensors; raises UnsupportedError for one without a row."""
+    if op in _NUMBERS:
+        return op  # type: ignore[no-any-return]
+    name = _name(op) if isinstance(op, torch._ops.OpOverload) else ""
+    same = name.removesuffix("Scalar") + "Tensor" if name.endswith(".Scalar") else name
+    function = GRAPH.get(name) or kernels.TABLE.get(name) or kernels.TABLE.get(same)
+    if function is None:
+        raise UnsupportedError(f"{op} has no row")
+    return function
+
+
+class _Program:
+    """A graph as a function of netcl's tensors."""
+
+    def __init__(self, module: torch.fx.GraphModule) -> None:
+        self.nodes = list(module.graph.nodes)
+        self.functions = {n: function_of(n.target) for n in self.nodes if n.op == "call_function"}
+        self.constants = {n: _lowered(getattr(module, n.target)) for n in self.nodes if n.op == "get_attr"}
+        last = {used: n for n in self.nodes for used in n.all_input_nodes}
+        self.dropped: dict[Any, list[Any]] = {}  # what no node needs after a node
+        for used, n in last.items():
+            self.dropped.setdefault(n, []).append(used)
+
+    def __call__(self, *inputs: Any) -> Any:
+        env: dict[Any, Any] = dict(self.constants)
+        rest = iter(inputs)
+
+        def value(x: Any) -> Any:
+            return env[x] if isinstance(x, torch.fx.Node) else x
+
+        for n in self.nodes:
+            if n.op == "placeholder":
+                env[n] = next(rest)
+            elif n.op == "call_function":
+                args, kwargs = torch.fx.node.map_aggregate((n.args, n.kwargs), value)  # type: ignore[misc]
+                env[n] = self.functions[n](*args, **kwargs)
+            elif n.op == "output":
+                return [_result(item) for item in torch.fx.node.map_arg(n.args[0], value)]
+            for used in self.dropped.get(n, ()):
+                env.pop(used, None)
+        raise RuntimeError("a graph without an output")
+
+
+def _result(value: Any) -> Any:
+    return separate(value) if isinstance(value, Tensor) and type(value._storage) is ViewStorage else value
+
+
+def _lowered(value: Any) -> Any:
+    """Returns a tensor of PyTorch as netcl's, and another value as it is."""
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.dtype not in DTYPES:
+        raise UnsupportedError(f"{value.dtype} on {ENGINE.device_label}")
+    return memory.take(value) if value.device.type == "ocl" else memory.to_netcl(value)
+
+
+class CompiledGraph:
+    """A graph of AOTAutograd: called with a list of PyTorch's tensors, it replays the record for their shapes."""
+
+    def __init__(self, module: torch.fx.GraphModule) -> None:
+        self.module = module
+        self.program: _Program | None = _Program(module)
+        self.steps: dict[Any, Any] = {}
+
+    def __call__(self, inputs: list[Any]) -> Any:
+        taken = list(inputs)
+        inputs.clear()  # AOTAutograd hands them over
+        if self.program is None:
+            return self.module(*taken)
+        try:
+            values = [_lowered(value) for value in taken]
+            results = self._computed(values)
+        except Exception as error:
+            if not kernels.refused(error):
+                raise
+            self.program = None
+            _warn(error)
+            return self.module(*taken)
+        devices = {x.device.type for x in taken if isinstance(x, torch.Tensor)}
+        if devices == {"cpu"}:
+            return [memory.from_netcl(x) if isinstance(x, Tensor) else x for x in results]
+        return _given(results, values)
+
+    def _computed(self, values: list[Any]) -> Any:
+        key = tuple((x.shape, x.dtype) if isinstance(x, Tensor) else x for x in values)
+        if key not in self.steps and len(self.steps) < MOST_SHAPES:
+            try:
+                self.steps[key] = capture(self.program, *values)  # type: ignore[arg-type]
+            except CaptureError:
+                self.steps[key] = None  # without a tensor, or with a value that is read on the host
+        step = self.steps.get(key)
+        return self.program(*values) if step is None else step.replay(*values)  # type: ignore[misc]
+
+
+def _given(results: Any, values: list[Any]) -> list[Any]:
+    """Returns results as PyTorch's tensors, each with memory of its own."""
+    used = {id(x._storage) for x in values if isinstance(x, Tensor)}
+    given = []
+    for result in results:
+        if isinstance(result, Tensor):
+            own = ops.clone(result) if id(result._storage) in used else result
+            used.add(id(own._storage))
+            result = memory.give(own)
+        given.append(result)
+    return given
+
+
+def _warn(error: Exception) -> None:
+    message = f'torch.compile(backend="netcl"): {error}; the graph runs op by op'
+    warnings.warn(message, fallback.FallbackWarning, 3)
+
+
+def compile_graph(module: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    """Returns the function that computes a graph of AOTAutograd."""
+    graph: Callable[[list[Any]], Any]
+    try:
+        graph = CompiledGraph(module)
+    except UnsupportedError as error:
+        _warn(error)
+        graph = lambda inputs: module(*inputs)  # noqa: E731
+
+    def run(inputs: list[Any]) -> Any:
+        return graph(inputs)
+
+    run._boxed_call = True  # type: ignore[attr-defined]
+    return run
+
+
+@lru_cache(maxsize=1)
+def _backend() -> Any:
+    """Returns AOTAutograd with PyTorch's core decompositions of what has no row."""
+    table = {
+        op: function
+        for op, function in core_aten_decompositions().items()
+        if _name(op) not in kernels.TABLE and _name(op) not in GRAPH
+    }
+    return aot_autograd(fw_compiler=compile_graph, bw_compiler=compile_graph, decompositions=table)
+
+
+def netcl(module: torch.fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
+    """Compiles a graph of Dynamo: the backend "netcl"."""
+    from torch_netcl import device
+
+    device.loaded()
+    return _backend()(module, example_inputs)  # type: ignore[no-any-return]

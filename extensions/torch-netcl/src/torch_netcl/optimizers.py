@@ -1,0 +1,205 @@
+"""Kernels over lists of tensors: ``_foreach_`` and the fused optimizers, one launch for as many as the device takes.
+
+Tensors that are not whole, or of several dtypes, are computed one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from math import log
+from typing import Any
+
+import torch
+
+from netcl.core.dispatch import evaluate_each
+from netcl.core.dtypes import is_floating
+from netcl.core.expr import Expr, Load, Scalar, apply, cast
+from netcl.core.expr.statistics import widened
+from torch_netcl.memory import give, take
+
+TABLE: dict[str, Callable[..., Any]] = {}
+# The lists, and the expression of their elements and a number s.
+EACH: dict[str, tuple[int, Callable[..., Expr]]] = {
+    "add.Scalar": (1, lambda a, s: a + s),
+    "sub.Scalar": (1, lambda a, s: a - s),
+    "mul.Scalar": (1, lambda a, s: a * s),
+    "div.Scalar": (1, lambda a, s: a / s),
+    "add.List": (2, lambda a, b, s: a + b * s),
+    "sub.List": (2, lambda a, b, s: a - b * s),
+    "mul.List": (2, lambda a, b, s: a * b),
+    "div.List": (2, lambda a, b, s: a / b),
+    "maximum.List": (2, lambda a, b, s: apply("maximum", a, b)),
+    "lerp.Scalar": (2, lambda a, b, s: a + s * (b - a)),
+    "addcmul.Scalar": (3, lambda a, b, c, s: a + s * (b * c)),
+    "addcdiv.Scalar": (3, lambda a, b, c, s: a + s * (b / c)),
+    "sqrt": (1, lambda a, s: apply("sqrt", a)),
+    "neg": (1, lambda a, s: -a),
+    "reciprocal": (1, lambda a, s: 1.0 / a),
+}
+EACH |= {f"{name}List": row for name, row in EACH.items() if name.endswith(".Scalar") and name[:4] != "lerp"}
+
+
+def _whole(lists: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, ...]] | None:
+    """Returns the elements of lists as netcl's tensors; None if one of them is not on the device, whole and floating,
+    or if dtypes or shapes differ between the elements.
+    """
+    rows = []
+    for tensors in zip(*lists):
+        if any(x.device.type != "ocl" or not x.is_contiguous() or x.shape != tensors[0].shape for x in tensors):
+            return None
+        values = tuple([take(x) for x in tensors])
+        contents: list[Any] = [x.untyped_storage().content for x in tensors]  # type: ignore[attr-defined]
+        if any(value._storage is not content._storage for value, content in zip(values, contents)):
+            return None
+        rows.append(values)
+    dtypes = {tuple([x.dtype for x in values]) for values in rows}
+    return rows if len(dtypes) == 1 and all(map(is_floating, next(iter(dtypes)))) else None
+
+
+@lru_cache(maxsize=256)
+def _outputs(name: str, dtypes: tuple[str, ...]) -> tuple[Expr, ...]:
+    loads = [widened(Load(slot, dtype)) for slot, dtype in enumerate(dtypes)]
+    return (cast(EACH[name][1](*loads, Scalar("s", loads[0].dtype)), dtypes[0]),)
+
+
+def _each(name: str, in_place: bool) -> None:
+    """Registers ``_foreach_NAME``, or its in-place overload."""
+    base, _, last = name.partition(".")
+    overload = f"_foreach_{base}{'_' * in_place}{last and '.' + last}"
+    single: Any = getattr(torch.ops.aten, base + "_" * in_place, None)
+    if single is None:  # maximum has no in-place form
+        function = getattr(torch.ops.aten, base)
+        single = lambda target, *others: target.copy_(function(target, *others))  # noqa: E731
+    count = EACH[name][0]
+
+    def one_by_one(lists: Any, numbers: Any) -> Any:
+        keyword = {"add.List": "alpha", "sub.List": "alpha", "addcmul": "value", "addcdiv": "value"}
+        key = keyword.get(name, keyword.get(base))
+        results = []
+        for at, tensors in enumerate(zip(*lists)):
+            number = numbers[at] if isinstance(numbers, (list, tuple)) else numbers
+            if key:
+                results.append(single(*tensors, **{key: number}))
+            else:
+                results.append(single(*tensors, *([] if number is None else [number])))
+        return None if in_place else results
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        lists, rest = args[:count], [*args[count:], *kwargs.values()]
+        numbers = rest[0] if rest else 1 if name in ("add.List", "sub.List") or base[:4] == "addc" else None
+        if numbers is None and "Scalar" in name:
+            raise RuntimeError(f"{overload}: expected a number")
+        uniform = not isinstance(numbers, (list, tuple)) or len(set(numbers)) == 1
+        rows = _whole(lists) if uniform and not isinstance(numbers, complex) and lists[0] else None
+        if rows is None or any(len(tensors) != len(lists[0]) for tensors in lists):
+            return one_by_one(lists, numbers)
+        number = numbers[0] if isinstance(numbers, (list, tuple)) else numbers
+        outputs = _outputs(name, tuple([x.dtype for x in rows[0]]))
+        scalars = {"s": float(1 if number is None else number)}
+        if in_place:
+            evaluate_each(outputs, rows, (), scalars, out=[row[:1] for row in rows])
+            return None
+        return [give(made[0]) for made in evaluate_each(outputs, rows, (), scalars)]
+
+    TABLE[overload] = kernel
+
+
+for _name in EACH:
+    _each(_name, True)
+    _each(_name, False)
+
+
+# -- fused optimizers --------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def _adam(
+    dtypes: tuple[str, ...], decoupled: bool, amsgrad: bool, maximize: bool, scaled: bool, guarded: bool
+) -> tuple[Expr, ...]:
+    """Returns the new parameter and moments, of the operands p, g, m, v, (largest v), step, (scale), (whether a
+    gradient is infinite).
+    """
+    loads = iter([widened(Load(slot, dtype)) for slot, dtype in enumerate(dtypes)])
+    p, g, m, v = (next(loads) for _ in range(4))
+    top = next(loads) if amsgrad else None
+    step = next(loads)
+    lr, decay, eps, keep1, keep2, log1, log2 = (
+        Scalar(name, p.dtype) for name in ("lr", "decay", "eps", "beta1", "beta2", "log1", "log2")
+    )
+    before = (p, m, v) if top is None else (p, m, v, top)
+    if scaled:
+        g = g / next(loads)
+    g = -g if maximize else g
+    if decoupled:
+        p = p * (1.0 - lr * decay)
+    else:
+        g = g + decay * p
+    m = m + (1.0 - keep1) * (g - m)
+    v = keep2 * v + (1.0 - keep2) * (g * g)
+    top = None if top is None else apply("maximum", top, v)
+    first, second = (-apply("expm1", step * number) for number in (log1, log2))
+    scale = apply("sqrt", v if top is None else top) / apply("sqrt", second) + eps
+    p = p - (lr / first) * (m / scale)
+    after = (p, m, v) if top is None else (p, m, v, top)
+    if guarded:
+        skip = next(loads) > 0.0
+        after = tuple([apply("where", skip, old, new) for old, new in zip(before, after)])
+    written = (0, 2, 3, 4)[: len(after)]
+    return tuple([cast(value, dtypes[slot]) for value, slot in zip(after, written)])
+
+
+def _fused_adam(decoupled: bool) -> Callable[..., None]:
+    def step(
+        params: Any, grads: Any, means: Any, squares: Any, tops: Any, steps: Any, *, lr: Any, beta1: float,
+        beta2: float, weight_decay: float, eps: float, amsgrad: bool, maximize: bool, grad_scale: Any = None,
+        found_inf: Any = None,
+    ) -> None:  # fmt: skip
+        """Makes a step of Adam in place."""
+        rows = _whole([params, grads, means, squares, *([tops] if amsgrad else [])])
+        if rows is None:
+            raise NotImplementedError("a fused optimizer of parameters that are no whole tensors: write fused=False")
+        shared = [take(value) for value in (grad_scale, found_inf) if value is not None]
+        inputs = [(*row, take(count)) for row, count in zip(rows, steps)]
+        dtypes = tuple([x.dtype for x in (*inputs[0], *shared)])
+        outputs = _adam(dtypes, decoupled, amsgrad, maximize, grad_scale is not None, found_inf is not None)
+        scalars = {"lr": float(lr), "decay": weight_decay, "eps": eps, "beta1": beta1, "beta2": beta2}
+        scalars |= {"log1": log(beta1) if beta1 else -1e30, "log2": log(beta2) if beta2 else -1e30}
+        out = [(row[0], *row[2:]) for row in rows]
+        evaluate_each(outputs, inputs, shared, scalars, out=out)
+
+    return step
+
+
+@lru_cache(maxsize=64)
+def _sgd(dtypes: tuple[str, ...], nesterov: bool, maximize: bool, first: bool, moved: bool) -> tuple[Expr, ...]:
+    loads = [widened(Load(slot, dtype)) for slot, dtype in enumerate(dtypes)]
+    p, g = loads[:2]
+    lr, decay, momentum, damping = (Scalar(name, p.dtype) for name in ("lr", "decay", "momentum", "damping"))
+    g = (-g if maximize else g) + decay * p
+    if not moved:
+        return (cast(p - lr * g, dtypes[0]),)
+    buffer = g if first else momentum * loads[2] + (1.0 - damping) * g
+    return cast(p - lr * (g + momentum * buffer if nesterov else buffer), dtypes[0]), cast(buffer, dtypes[2])
+
+
+def _fused_sgd(
+    params: Any, grads: Any, buffers: Any, *, weight_decay: float, momentum: float, lr: Any, dampening: float,
+    nesterov: bool, maximize: bool, is_first_step: bool, grad_scale: Any = None, found_inf: Any = None,
+) -> None:  # fmt: skip
+    """Makes a step of SGD in place."""
+    if found_inf is not None and found_inf.item():
+        return
+    if grad_scale is not None:
+        grads = [grad / grad_scale for grad in grads]
+    rows = _whole([params, grads, *([buffers] if buffers else [])])
+    if rows is None:
+        raise NotImplementedError("a fused optimizer of parameters that are no whole tensors: write fused=False")
+    outputs = _sgd(tuple([x.dtype for x in rows[0]]), nesterov, maximize, is_first_step, bool(buffers))
+    scalars = {"lr": float(lr), "decay": weight_decay, "momentum": momentum, "damping": dampening}
+    evaluate_each(outputs, rows, (), scalars, out=[(row[0], *row[2:]) for row in rows])
+
+
+TABLE |= {"_fused_sgd_": _fused_sgd, "_fused_sgd_.tensor_lr": _fused_sgd}
+for _kind, _decoupled in (("adam", False), ("adamw", True)):
+    TABLE |= dict.fromkeys((f"_fused_{_kind}_", f"_fused_{_kind}_.tensor_lr"), _fused_adam(_decoupled))

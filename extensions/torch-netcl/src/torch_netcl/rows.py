@@ -1,0 +1,807 @@
+"""The table: aten overloads, the function of netcl that computes each, and the order of its arguments.
+
+``SAME`` lists overloads whose arguments are netcl's in the same order, as ``aten=netcl`` if the names differ. Other
+rows are functions that put PyTorch's arguments into netcl's order. In-place and ``out=`` overloads follow from the
+functional ones. A row raises NoKernel, or any error of netcl, for arguments that PyTorch shall compute on the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import inf
+from typing import Any
+
+import torch
+
+import netcl.linalg
+import netcl.special
+from netcl import ops
+from netcl.core import dispatch
+from netcl.core.dtypes import is_floating, promote
+from torch_netcl import overload, words
+from torch_netcl.memory import DTYPES, ENGINE, NoKernel
+
+TABLE: dict[str, Callable[..., Any]] = {}
+SAME = words(
+    "abs acos acosh asin asinh atan atan2 atanh bitwise_and.Tensor=bitwise_and bitwise_left_shift.Tensor=left_shift "
+    "bitwise_not bitwise_or.Tensor=bitwise_or bitwise_right_shift.Tensor=right_shift bitwise_xor.Tensor=bitwise_xor "
+    "ceil copysign.Tensor=copysign cos cosh digamma div.Tensor=div eq.Scalar=eq eq.Tensor=eq erf erfc erfinv exp exp2 "
+    "expm1 flip floor ge.Scalar=ge ge.Tensor=ge gelu glu gt.Scalar=gt gt.Tensor=gt hardshrink hardsigmoid=hard_sigmoid "
+    "hardswish=hard_swish hardtanh=hard_tanh heaviside hypot i0 igamma igammac isinf isnan le.Scalar=le le.Tensor=le "
+    "leaky_relu lgamma log log10 log1p log2 logaddexp logical_and logical_not "
+    "logical_or logical_xor lt.Scalar=lt lt.Tensor=lt masked_fill.Scalar=masked_fill masked_fill.Tensor=masked_fill "
+    "masked_select max=amax maximum min=amin minimum mish mul.Tensor=mul ne.Scalar=ne ne.Tensor=ne neg nextafter "
+    "nonzero pixel_shuffle pixel_unshuffle pow.Scalar=pow pow.Tensor_Scalar=pow pow.Tensor_Tensor=pow "
+    "_prelu_kernel=prelu reciprocal relu roll round rsqrt sgn=sign sigmoid sign signbit silu sin sinc sinh softplus "
+    "softshrink special_bessel_j0=bessel_j0 special_bessel_j1=bessel_j1 special_bessel_y0=bessel_y0 "
+    "special_bessel_y1=bessel_y1 special_entr=entr special_erfcx=erfcx special_i0e=i0e special_i1=i1 special_i1e=i1e "
+    "special_log_ndtr=log_ndtr special_ndtri=ndtri special_xlog1py=xlog1py special_zeta=zeta sqrt tan tanh threshold "
+    "trace tril triu trunc where.self=where xlogy.Tensor=xlogy"
+)
+
+
+def function(name: str) -> Callable[..., Any]:
+    """Returns the function of a row of netcl."""
+    dispatch.row_of(name)
+    return getattr(ops, name, None) or partial(dispatch.call, name)
+
+
+TABLE |= {aten: function(name or aten) for aten, _, name in (entry.partition("=") for entry in SAME)}
+
+
+def row(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds a function of netcl's tensors to the table, for overloads with the same arguments."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        TABLE.update(dict.fromkeys(names, function))
+        return function
+
+    return add
+
+
+def named(dtype: torch.dtype | None) -> Any:
+    """Returns netcl's dtype of PyTorch's; raises NoKernel if the device has none."""
+    if dtype is not None and dtype not in DTYPES:
+        raise NoKernel(str(dtype))
+    return dtype and DTYPES[dtype]
+
+
+def as_type(x: Any, dtype: Any) -> Any:
+    """Returns ``x`` in ``dtype``, itself if it has that dtype."""
+    return x if x.dtype == dtype else ops.cast(x, dtype=dtype)
+
+
+def axes(dim: Any) -> Any:
+    """Returns ``dim``, of which an empty list is every axis, as netcl's axis."""
+    return dim if dim is None or isinstance(dim, int) else tuple(dim) or None
+
+
+def floats(x: Any) -> Any:
+    """Returns ``x``, if it is floating; raises NoKernel if not."""
+    return x if is_floating(x.dtype) else refuse(f"{x.dtype}")
+
+
+def refuse(why: str) -> Any:
+    """Raises NoKernel."""
+    raise NoKernel(why)
+
+
+def ranked(function: Callable[..., Any], *others: int) -> Callable[..., Any]:
+    """Returns ``function`` for tensors with axes; the tensors at the positions ``others`` need axes too."""
+
+    def checked(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if not x.ndim or not all(args[at].ndim for at in others):
+            raise NoKernel("a tensor without axes")
+        result = function(x, *args, **kwargs)
+        return tuple(result) if isinstance(result, tuple) else result
+
+    return checked
+
+
+def kind_of(*operands: Any) -> str:
+    """Returns the dtype that operands, tensors or numbers, are promoted to."""
+    return promote(*[v.dtype if hasattr(v, "dtype") else type(v) for v in operands])
+
+
+# -- arithmetic ------------------------------------------------------------------------------------------------------
+
+
+def _scaled(b: Any, alpha: Any) -> Any:
+    return b if alpha == 1 and alpha is not True else ops.mul(b, alpha) if hasattr(b, "dtype") else b * alpha
+
+
+@row("sub.Tensor")
+def sub(a, b, *, alpha=1):
+    """Returns a - alpha b; PyTorch refuses bools."""
+    return refuse("bool") if "bool" in (getattr(v, "dtype", None) for v in (a, b)) else ops.sub(a, _scaled(b, alpha))
+
+
+@row("div.Tensor_mode")
+def div_mode(a, b, *, rounding_mode=None):
+    """Returns a / b, rounded."""
+    if rounding_mode == "floor":
+        return floor_divide(a, b)
+    if rounding_mode and not is_floating(kind_of(a, b)):
+        raise NoKernel("a quotient of integers that is truncated")
+    return ops.trunc(ops.div(a, b)) if rounding_mode else ops.div(a, b)
+
+
+@row("floor_divide")
+def floor_divide(a, b):
+    """Returns floor(a / b)."""
+    if not is_floating(kind_of(a, b)):
+        return ops.floor_divide(a, _divisor(b))
+    return dispatch.call("aten_floor_quotient", *[v if hasattr(v, "dtype") else float(v) for v in (a, b)])
+
+
+TABLE |= {
+    **dict.fromkeys(
+        ("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor"),
+        lambda a, b: ops.mod(a, b if is_floating(kind_of(a, b)) else _divisor(b)),
+    ),
+}
+
+
+def _divisor(b: Any) -> Any:
+    """Returns b; raises NoKernel for the integer 0 and for bools. An integer divided by a 0 of a tensor gives 0."""
+    return refuse("0 or bools") if getattr(b, "dtype", None) == "bool" or not (hasattr(b, "dtype") or b) else b
+
+
+@row("clamp", "clamp.Tensor")
+def clamp(x, low=None, high=None):
+    """Returns x within limits."""
+    if x.dtype == "bool" or (low is None and high is None):
+        raise NoKernel("clamp")
+    if hasattr(low, "dtype") or hasattr(high, "dtype"):
+        return dispatch.call("clamp_between", x, low, high)
+    return ops.clamp(x, low, high)
+
+
+@row("elu")
+def elu(x, alpha=1, scale=1, input_scale=1):
+    """Returns the ELU, also with the scales of the SELU and CELU."""
+    if scale == input_scale == 1:
+        return ops.elu(floats(x), alpha)
+    return dispatch.call("aten_scaled_elu", floats(x), float(alpha), float(scale), float(input_scale))
+
+
+def _beside_nan(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda a, b: ops.where(ops.isnan(a), b, ops.where(ops.isnan(b), a, function(a, b)))
+
+
+TABLE |= {
+    "add.Tensor": lambda a, b, *, alpha=1: ops.add(a, _scaled(b, alpha)),
+    **dict.fromkeys(("rsub.Tensor", "rsub.Scalar"), lambda a, b, alpha=1: sub(b, a, alpha=alpha)),
+    **dict.fromkeys(("lerp.Scalar", "lerp.Tensor"), lambda a, b, weight: ops.lerp(floats(a), b, weight)),
+    "addcmul": lambda x, a, b, *, value=1: ops.addcmul(x, a, b, value=value),
+    "addcdiv": lambda x, a, b, *, value=1: ops.addcdiv(x, a, b, value=value),
+    **dict.fromkeys(("clamp_min", "clamp_min.Tensor"), lambda x, low: clamp(x, low, None)),
+    **dict.fromkeys(("clamp_max", "clamp_max.Tensor"), lambda x, high: clamp(x, None, high)),
+    "round.decimals": lambda x, *, decimals=0: refuse("decimals") if decimals else ops.round(x),
+    "nan_to_num": lambda x, nan=None, high=None, low=None: ops.nan_to_num(x, 0.0 if nan is None else nan, high, low),
+    "isneginf": lambda x: ops.eq(floats(x), -inf),
+    "isposinf": lambda x: ops.eq(floats(x), inf),
+    "fmax": _beside_nan(ops.maximum),
+    "fmin": _beside_nan(ops.minimum),
+    "logit": lambda x, eps=None: ops.logit(floats(x), eps),
+    # Between poles higher derivatives lose digits in float32.
+    "polygamma": lambda n, x: ops.polygamma(n, x) if n < 2 else refuse("a higher derivative"),
+    "frac": lambda x: ops.sub(floats(x), ops.trunc(x)),
+    "log_sigmoid_forward": lambda x: (ops.logsigmoid(floats(x)), ENGINE.empty((0,), x.dtype)),
+}
+
+
+# -- reductions ------------------------------------------------------------------------------------------------------
+
+
+@row("mean.dim")
+def mean(x, dim=None, keepdim=False, *, dtype=None):
+    """Returns the mean."""
+    return ops.mean(floats(x) if dtype is None else x, axes(dim), keepdim, dtype=named(dtype))
+
+
+@row("nansum")
+def nansum(x, dim=None, keepdim=False, *, dtype=None):
+    """Returns the sum of what is not NaN."""
+    numbers = ops.where(ops.isnan(x), 0.0, x) if is_floating(x.dtype) else x
+    return ops.sum(numbers, axes(dim), keepdim, dtype=named(dtype))
+
+
+TABLE |= {
+    "linalg_vector_norm": lambda x, ord=2, dim=None, keepdim=False, *, dtype=None: ops.norm(
+        floats(x if dtype is None else as_type(x, named(dtype))), ord, axes(dim), keepdim
+    ),
+}
+
+
+def _argument(function: Callable[..., Any]) -> Callable[..., Any]:
+    def argument(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+        if not x.ndim or not x.size:
+            raise NoKernel("0-d or empty")
+        if dim is None:
+            flat = function(ops.reshape(x, (x.size,)), 0, False)
+            return ops.reshape(flat, (1,) * x.ndim) if keepdim else flat
+        return function(x, dim, keepdim)
+
+    return argument
+
+
+def _truth(function: Callable[..., Any]) -> Callable[..., Any]:
+    def truth(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        if dim == []:
+            raise NoKernel("no axes")
+        result = function(x, axes(dim), keepdim)
+        return as_type(result, "uint8") if x.dtype == "uint8" else result
+
+    return truth
+
+
+@row("histc")
+def histc(x, bins=100, min=0, max=0):
+    """Returns the number of elements in each bin; of integers too, as on CUDA. PyTorch has edges of halves."""
+    if x.dtype in ("float16", "bfloat16"):
+        raise NoKernel("edges of halves")
+    counts = ops.histc(x if is_floating(x.dtype) else as_type(x, "float32"), bins, min, max)
+    return as_type(counts, x.dtype)
+
+
+def _spread(function: Callable[..., Any]) -> Callable[..., Any]:
+    def spread(x: Any, dim: Any = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+        return function(floats(x), axes(dim), 1 if correction is None else correction, keepdim)
+
+    return spread
+
+
+def _softmax(function: Callable[..., Any]) -> Callable[..., Any]:
+    return ranked(lambda x, dim, wide: refuse("half_to_float") if wide else function(floats(x), dim))
+
+
+TABLE |= {
+    "sum.dim_IntList": lambda x, dim=None, keepdim=False, *, dtype=None: ops.sum(
+        x, axes(dim), keepdim, dtype=named(dtype)
+    ),
+    "sum": lambda x, *, dtype=None: ops.sum(x, dtype=named(dtype)),
+    "mean": lambda x, *, dtype=None: mean(x, None, dtype=dtype),
+    "prod": lambda x, *, dtype=None: ops.prod(x, dtype=named(dtype)),
+    "prod.dim_int": lambda x, dim, keepdim=False, *, dtype=None: ops.prod(x, dim, keepdim, dtype=named(dtype)),
+    "amax": lambda x, dim=(), keepdim=False: ops.amax(x, axes(dim), keepdim),
+    "amin": lambda x, dim=(), keepdim=False: ops.amin(x, axes(dim), keepdim),
+    "max.dim": ranked(lambda x, dim, keepdim=False: ops.max(x, dim, keepdim)),
+    "min.dim": ranked(lambda x, dim, keepdim=False: ops.min(x, dim, keepdim)),
+    "aminmax": lambda x, *, dim=None, keepdim=False: (ops.amin(x, dim, keepdim), ops.amax(x, dim, keepdim)),
+    "argmax": _argument(ops.argmax),
+    "argmin": _argument(ops.argmin),
+    **dict.fromkeys(("any", "any.dim", "any.dims"), _truth(ops.any)),
+    **dict.fromkeys(("all", "all.dim", "all.dims"), _truth(ops.all)),
+    "var.correction": _spread(ops.var),
+    "std.correction": _spread(ops.std),
+    "var_mean.correction": _spread(ops.var_mean),
+    "std_mean.correction": _spread(ops.std_mean),
+    "logsumexp": lambda x, dim, keepdim=False: ops.logsumexp(floats(x), axes(dim), keepdim),
+    "count_nonzero.dim_IntList": lambda x, dim: ops.count_nonzero(x, axes(dim)),
+    "count_nonzero": lambda x, dim=None: ops.count_nonzero(x, dim),
+    "cumsum": ranked(lambda x, dim, *, dtype=None: ops.cumsum(x, dim, named(dtype))),
+    "cumprod": ranked(lambda x, dim, *, dtype=None: ops.cumprod(x, dim, named(dtype))),
+    "logcumsumexp": ranked(lambda x, dim: ops.logcumsumexp(floats(x), dim)),
+    "linalg_cross": lambda a, b, *, dim=-1: dispatch.call("linalg_cross", a, b, axis=dim),
+    "_softmax": _softmax(ops.softmax),
+    "_log_softmax": _softmax(ops.log_softmax),
+}
+
+
+# -- order -----------------------------------------------------------------------------------------------------------
+
+
+@row("bincount")
+def bincount(x, weights=None, minlength=0):
+    """Returns how often each number occurs, or the sums of their weights."""
+    if weights is not None and weights.dtype not in ("float32", "float64"):
+        weights = as_type(weights, named(torch.float64))
+    return ops.bincount(x, weights, minlength)
+
+
+@row("searchsorted.Tensor")
+def searchsorted(ordered, x, *, out_int32=False, right=False, side=None, sorter=None):
+    """Returns where elements belong in an order."""
+    if sorter is not None or (side is not None and right):
+        raise NoKernel("sorter")
+    return ops.searchsorted(ordered, x, right, side, out_int32)
+
+
+@row("_unique2")
+def unique(x, sorted=True, return_inverse=False, return_counts=False):
+    """Returns the distinct elements in order."""
+    if return_inverse or return_counts:
+        raise NoKernel("inverse")
+    return ops.unique(x), ENGINE.empty((0,), "int64"), ENGINE.empty((0,), "int64")
+
+
+TABLE |= {
+    "sort": ranked(ops.sort),
+    "sort.stable": ranked(lambda x, *, stable, dim=-1, descending=False: ops.sort(x, dim, descending)),
+    "topk": ranked(ops.topk),
+    "kthvalue": ranked(ops.kthvalue),
+    "mode": ranked(ops.mode),
+    "median": lambda x: ops.median(x) if x.size else refuse("empty"),
+    "bucketize.Tensor": lambda x, boundaries, *, out_int32=False, right=False: ops.bucketize(
+        x, boundaries, out_int32=out_int32, right=right
+    ),
+    "isin.Tensor_Tensor": lambda x, other, *, assume_unique=False, invert=False: ops.isin(
+        x, other, assume_unique=assume_unique, invert=invert
+    ),
+}
+
+
+# -- indexing --------------------------------------------------------------------------------------------------------
+
+
+def _scattered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a scatter whose source may be larger than the index, as PyTorch's."""
+
+    def scattered(x: Any, dim: int, index: Any, src: Any, *how: Any, **options: Any) -> Any:
+        if not x.ndim or not index.ndim or (how and not index.size):
+            raise NoKernel("0-d or empty")
+        if hasattr(src, "shape") and src.shape != index.shape:
+            src = ops.getitem(src, tuple(slice(0, length) for length in index.shape))
+        return function(x, dim, index, src, *how, **options)
+
+    return scattered
+
+
+def _key(indices: Any) -> tuple[Any, ...]:
+    """Returns indices as a key: slices for None, and the positions of the masks."""
+    key: list[Any] = []
+    for index in indices:
+        if index is None:
+            key.append(slice(None))
+        elif index.dtype in ("bool", "uint8"):
+            if not index.ndim:
+                raise NoKernel("a 0-d mask")
+            key += ops.nonzero(index, as_tuple=True)
+        else:
+            key.append(index)
+    return tuple(key)
+
+
+@row("index.Tensor")
+def index(x, indices):
+    """Returns elements at positions."""
+    key = _key(indices) if x.ndim else refuse("0-d")
+    places = [at for at, entry in enumerate(key) if not isinstance(entry, slice)]
+    if len(places) == 1 and key[places[0]].size:  # whole slices
+        return ops.index_select(x, places[0], key[places[0]])
+    return ops.getitem(x, key)
+
+
+@row("index_put", "_unsafe_index_put")
+def index_put(x, indices, values, accumulate=False):
+    """Returns x with values at positions."""
+    key = _key(indices) if x.ndim else refuse("0-d")
+    places = [at for at, entry in enumerate(key) if not isinstance(entry, slice)]
+    if len(places) < len(key):  # the indexed axes come to the front
+        values = _in_front(x, key, places, values)
+        order = places + [axis for axis in range(x.ndim) if axis not in places]
+        made = ops.index_put(ops.clone(ops.permute(x, order)), [key[at] for at in places], values, accumulate)
+        return ops.permute(made, [order.index(axis) for axis in range(x.ndim)])
+    return ops.clone(x) if len(key) == 1 and not key[0].size else ops.index_put(x, key, values, accumulate)
+
+
+def _in_front(x: Any, key: Any, places: list[int], values: Any) -> Any:
+    """Returns values with the axes of the indices in front, where they are not if the indices are adjacent."""
+    rank, at = max(key[place].ndim for place in places), places[0]
+    whole = rank + x.ndim - len(places)
+    if places != list(range(at, at + len(places))) or at == 0 or not values.ndim:
+        return values
+    if values.ndim < whole:
+        values = ops.reshape(values, (1,) * (whole - values.ndim) + tuple(values.shape))
+    return ops.permute(values, [*range(at, at + rank), *range(at), *range(at + rank, whole)])
+
+
+@row("index_fill.int_Scalar", "index_fill.int_Tensor")
+def index_fill(x, dim, index, value):
+    """Returns x with ``value`` at positions."""
+    if not x.ndim or not index.size or index.ndim != 1:
+        raise NoKernel("0-d or empty")
+    shape = list(x.shape)
+    shape[dim] = index.size
+    source = ENGINE.empty(tuple(shape), x.dtype)
+    if hasattr(value, "dtype"):
+        source = ops.clone(ops.expand(as_type(value, x.dtype), tuple(shape)))
+    else:
+        ENGINE.fill(source, value)
+    return ops.index_copy(x, dim, index, source)
+
+
+@row("embedding_dense_backward")
+def embedding_backward(grad, indices, num, padding_idx, scale):
+    """Returns the gradient of the table."""
+    shape = (num, grad.shape[-1]) if not scale else refuse("scale_grad_by_freq")
+    if padding_idx >= 0:
+        grad = ops.where(ops.unsqueeze(ops.ne(indices, padding_idx), -1), grad, 0.0)
+    if not indices.size:
+        return ENGINE.zeros(shape, grad.dtype)
+    return dispatch.call("index_select_grad", grad, indices, 0, shape)
+
+
+TABLE |= {
+    "index_select": ranked(ops.index_select, 1),
+    "gather": ranked(lambda x, dim, index, *, sparse_grad=False: ops.gather(x, dim, index), 1),
+    "scatter.src": _scattered(ops.scatter),
+    "scatter.value": _scattered(ops.scatter),
+    "scatter_add": _scattered(ops.scatter_add),
+    "scatter_reduce.two": _scattered(ops.scatter_reduce),
+    "index_add": ranked(lambda x, dim, index, src, *, alpha=1: ops.index_add(x, dim, index, src, alpha), 2),
+    "index_copy": ranked(ops.index_copy, 2),
+    "embedding": lambda weight, indices, padding_idx=-1, scale=False, sparse=False: ops.take(weight, indices, 0),
+}
+
+
+# -- shapes ----------------------------------------------------------------------------------------------------------
+
+
+@row("cat")
+def cat(tensors, dim=0):
+    """Returns tensors behind each other."""
+    kept = [x for x in tensors if x.shape != (0,)] or list(tensors)[:1]
+    dtype = promote(*[x.dtype for x in tensors])
+    return ops.cat([as_type(x, dtype) for x in kept], dim)
+
+
+def _bordered(mode: str) -> Callable[..., Any]:
+    def bordered(x: Any, pad: Any, value: Any = 0) -> Any:
+        if min(pad, default=0) < 0 or not x.ndim:
+            raise NoKernel("a negative pad")
+        return ops.pad(x, list(pad), mode, value)
+
+    return bordered
+
+
+TABLE |= {
+    "constant_pad_nd": _bordered("constant"),
+    **dict.fromkeys((f"reflection_pad{rank}d" for rank in (1, 2, 3)), _bordered("reflect")),
+    **dict.fromkeys((f"replication_pad{rank}d" for rank in (1, 2, 3)), _bordered("replicate")),
+}
+
+
+# -- products --------------------------------------------------------------------------------------------------------
+
+
+def _alike(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a product of tensors that must have one dtype, as PyTorch's."""
+
+    def product(*tensors: Any) -> Any:
+        if any(x.dtype is not tensors[0].dtype for x in tensors):
+            raise NoKernel("operands of several dtypes")
+        return function(*tensors)
+
+    return product
+
+
+def _added(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, a, b, *, beta=1, alpha=1: _alike(lambda *tensors: function(*tensors, beta, alpha))(x, a, b)
+
+
+@row("addmv")
+def addmv(x, a, b, *, beta=1, alpha=1):
+    """Returns beta x + alpha a b of a vector b."""
+    if not is_floating(a.dtype):
+        beta, alpha = int(beta), int(alpha)
+    product = _alike(ops.mv)(a, b) if alpha == 1 else ops.mul(_alike(ops.mv)(a, b), alpha)
+    return product if beta == 0 else ops.add(ops.mul(x, beta), product)
+
+
+TABLE |= {
+    **{name: _alike(function(name)) for name in ("mm", "bmm", "mv", "dot")},
+    "addmm": _added(ops.addmm),
+    "baddbmm": _added(ops.baddbmm),
+}
+
+
+# -- convolutions ----------------------------------------------------------------------------------------------------
+
+
+def _convolution(rank: int, transposed: bool) -> Callable[..., Any]:
+    return getattr(ops, f"conv{'_transpose' if transposed else ''}{rank}d")  # type: ignore[no-any-return]
+
+
+@row("convolution")
+def convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    """Returns a convolution, or a transposed one."""
+    rank = weight.ndim - 2
+    if x.ndim != weight.ndim or not x.size or not 1 <= rank <= 3:
+        raise NoKernel("shape")
+    if len({value.dtype for value in (floats(x), weight, bias) if value is not None}) != 1:
+        raise NoKernel("operands of several dtypes")
+    stride, padding, dilation = (_wide(value, rank) for value in (stride, padding, dilation))
+    if transposed:
+        return _convolution(rank, True)(x, weight, bias, stride, padding, _wide(output_padding, rank), groups, dilation)
+    return _convolution(rank, False)(x, weight, bias, stride, padding, dilation, groups)
+
+
+def _wide(values: Any, rank: int) -> tuple[int, ...]:
+    return tuple(values) * rank if len(values) == 1 else tuple(values)
+
+
+@row("convolution_backward")
+def convolution_backward(
+    grad, x, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
+):
+    """Returns the gradients of a convolution by x, weight and bias; None if the mask is False."""
+    rank = weight.ndim - 2
+    if x.ndim != weight.ndim or not x.size:
+        raise NoKernel("shape")
+    stride, padding, dilation = (_wide(value, rank) for value in (stride, padding, dilation))
+    geometry = stride, padding, dilation, groups
+    by_x = by_weight = None
+    if output_mask[0] and transposed:
+        by_x = _convolution(rank, False)(grad, weight, None, *geometry)
+    elif output_mask[0]:
+        by_x = getattr(ops, f"conv{rank}d_grad_input")(grad, weight, x.shape, *geometry)
+    if output_mask[1]:
+        source, by = (grad, x) if transposed else (x, grad)
+        by_weight = getattr(ops, f"conv{rank}d_grad_weight")(source, by, weight.shape, *geometry)
+    return by_x, by_weight, ops.sum(grad, (0, *range(2, grad.ndim))) if output_mask[2] else None
+
+
+# -- pools -----------------------------------------------------------------------------------------------------------
+
+
+def _pools(rank: int) -> dict[str, Callable[..., Any]]:
+    """Returns the rows of pools over ``rank`` axes; netcl's gradients take a batch."""
+
+    def batched(x: Any) -> Any:
+        return x if x.ndim == rank + 2 else ops.reshape(x, (1, *x.shape))
+
+    def back(name: str, grad: Any, x: Any, *args: Any) -> Any:
+        made = dispatch.call(name, batched(grad), *args[:1], batched(x).shape, *args[1:])
+        return made if x.ndim == rank + 2 else ops.reshape(made, made.shape[1:])
+
+    def sizes(kernel: Any, stride: Any, *others: Any) -> tuple[Any, ...]:
+        return tuple(_wide(value, rank) for value in (kernel, stride or kernel, *others))
+
+    def places(indices: Any) -> Any:
+        return as_type(batched(indices), "int32")
+
+    def full(x: Any) -> Any:
+        return floats(x) if x.size else refuse("empty")
+
+    def pairs(result: Any) -> Any:
+        return result[0], as_type(result[1], "int64")
+
+    def averages_back(grad, x, kernel, stride, padding, *how):
+        made = dispatch.call("avg_pool_grad", batched(grad), batched(x).shape, *sizes(kernel, stride, padding), *how)
+        return made if x.ndim == rank + 2 else ops.reshape(made, made.shape[1:])
+
+    def sections_back(grad, x):
+        made = dispatch.call("adaptive_avg_pool_grad", batched(grad), batched(x).shape)
+        return made if x.ndim == rank + 2 else ops.reshape(made, made.shape[1:])
+
+    largest, average, sections, largest_of = (
+        getattr(ops, f"{name}_pool{rank}d") for name in ("max", "avg", "adaptive_avg", "adaptive_max")
+    )
+    return {
+        f"max_pool{rank}d_with_indices": lambda x, kernel, stride=(), padding=(0,), dilation=(1,), ceil_mode=False: (
+            pairs(largest(full(x), *sizes(kernel, stride, padding, dilation), ceil_mode, True))
+        ),
+        f"max_pool{rank}d_with_indices_backward": lambda grad, x, kernel, stride, padding, dilation, ceil_mode, at: (
+            back("max_pool_grad", grad, x, places(at), *sizes(kernel, stride, padding, dilation), ceil_mode)
+        ),
+        f"avg_pool{rank}d": lambda x, kernel, stride=(), padding=(0,), *how, **options: average(
+            full(x), *sizes(kernel, stride, padding), *how, **options
+        ),
+        f"avg_pool{rank}d_backward": averages_back,
+        f"_adaptive_avg_pool{rank}d": lambda x, size: sections(full(x), list(size)),
+        f"_adaptive_avg_pool{rank}d_backward": sections_back,
+        f"adaptive_max_pool{rank}d": lambda x, size: pairs(largest_of(full(x), list(size), True)),
+        f"adaptive_max_pool{rank}d_backward": lambda grad, x, at: back("adaptive_max_pool_grad", grad, x, places(at)),
+    }
+
+
+TABLE |= _pools(2) | _pools(3)
+
+
+# -- normalizations --------------------------------------------------------------------------------------------------
+
+
+def _computing(x: Any) -> Any:
+    """Returns the dtype of statistics of ``x``: float32 for the halves."""
+    return "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
+
+
+@row("native_layer_norm")
+def layer_norm(x, shape, weight, bias, eps):
+    """Returns the normalized x, the means and the reciprocal deviations."""
+    floats(x)
+    over = tuple(range(x.ndim - len(shape), x.ndim))
+    if not x.size:
+        raise NoKernel("empty")
+    value, mean, rstd = dispatch.call("aten_layer_norm", x, weight, bias, axes=over, eps=eps)
+    return value, mean, rstd
+
+
+@row("native_layer_norm_backward")
+def layer_norm_backward(grad, x, shape, mean, rstd, weight, bias, output_mask):
+    """Returns the gradients of a layer norm by x, weight and bias."""
+    if not x.size:
+        raise NoKernel("empty")
+    over = tuple(range(x.ndim - len(shape), x.ndim))
+    outer = tuple(range(x.ndim - len(shape)))
+    by_x = by_weight = by_bias = None
+    if output_mask[0]:
+        by_x = dispatch.call("aten_layer_norm_backward", grad, x, mean, rstd, weight, axes=over)
+    if output_mask[1] and weight is not None:
+        products = dispatch.call("aten_normalized_times", grad, x, mean, rstd)
+        by_weight = as_type(ops.sum(products, outer) if outer else products, weight.dtype)
+    if output_mask[2] and bias is not None:
+        by_bias = ops.sum(grad, outer) if outer else ops.clone(grad)
+    return by_x, by_weight, by_bias
+
+
+@row("native_group_norm")
+def group_norm(x, weight, bias, n, c, hxw, group, eps):
+    """Returns the normalized x, and means and reciprocal deviations of the groups."""
+    if not floats(x).size:
+        raise NoKernel("empty")
+    rows = ops.reshape(x, (n, group, x.size // (n * group)))
+    value, mean, rstd = dispatch.call("aten_layer_norm", rows, None, None, axes=(2,), eps=eps)
+    value = ops.reshape(value, x.shape)
+    if weight is not None:
+        value = ops.mul(value, _column(weight, x.ndim))
+    if bias is not None:
+        value = ops.add(value, _column(bias, x.ndim))
+    return as_type(value, x.dtype), ops.reshape(mean, (n, group)), ops.reshape(rstd, (n, group))
+
+
+@row("native_group_norm_backward")
+def group_norm_backward(grad, x, mean, rstd, weight, n, c, hxw, group, output_mask):
+    """Returns the gradients of a group norm by x, weight and bias."""
+    if not x.size:
+        raise NoKernel("empty")
+    by_x = by_weight = by_bias = None
+    parts = (n, group, c // group, hxw)
+    if output_mask[0]:
+        by_value = grad if weight is None else as_type(ops.mul(grad, _column(weight, x.ndim)), grad.dtype)
+        rows = (n, group, x.size // (n * group))
+        m, r = (ops.reshape(value, (n, group, 1)) for value in (mean, rstd))
+        by_x = dispatch.call(
+            "aten_layer_norm_backward", ops.reshape(by_value, rows), ops.reshape(x, rows), m, r, None, axes=(2,)
+        )
+        by_x = ops.reshape(by_x, x.shape)
+    if output_mask[1] and weight is not None:
+        m, r = (ops.reshape(value, (n, group, 1, 1)) for value in (mean, rstd))
+        products = dispatch.call("aten_normalized_times", ops.reshape(grad, parts), ops.reshape(x, parts), m, r)
+        by_weight = as_type(ops.reshape(ops.sum(products, (0, 3)), (c,)), weight.dtype)
+    if output_mask[2]:
+        by_bias = ops.reshape(ops.sum(ops.reshape(grad, parts), (0, 3)), (c,))
+    return by_x, by_weight, by_bias
+
+
+def _column(value: Any, rank: int) -> Any:
+    return None if value is None else ops.reshape(value, (value.size,) + (1,) * (rank - 2))
+
+
+def batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
+    """Returns (y, mean, reciprocal deviation, new running mean, new running variance)."""
+    floats(x)
+    count = x.size // x.shape[1] if x.ndim > 1 and x.shape[1] else 0
+    if not count:
+        raise NoKernel("empty")
+    w, b = _column(weight, x.ndim), _column(bias, x.ndim)
+    if not training:
+        if running_mean is None:
+            raise NoKernel("no running statistics")
+        m, v = (_column(value, x.ndim) for value in (running_mean, running_var))
+        y = dispatch.call("batch_norm_inference", x, m, v, w, b, eps=eps)
+        empty = ENGINE.empty((0,), _computing(x))
+        return y, empty, ENGINE.empty((0,), _computing(x)), running_mean, running_var
+    if count == 1:
+        raise NoKernel("one value per channel, which PyTorch refuses")
+    y, mean, var = dispatch.call("batch_norm_training", x, w, b, eps=eps)
+    mean, var = (ops.reshape(value, (x.shape[1],)) for value in (mean, var))
+    if running_mean is not None:
+        running_mean = as_type(
+            ops.add(ops.mul(running_mean, 1 - momentum), ops.mul(mean, momentum)), running_mean.dtype
+        )
+        unbiased = ops.mul(var, momentum * count / (count - 1))
+        running_var = as_type(ops.add(ops.mul(running_var, 1 - momentum), unbiased), running_var.dtype)
+    rstd = ops.rsqrt(ops.add(var, eps))
+    return y, as_type(mean, _computing(x)), as_type(rstd, _computing(x)), running_mean, running_var
+
+
+@row("native_batch_norm_backward")
+def batch_norm_backward(grad, x, weight, running_mean, running_var, mean, rstd, training, eps, output_mask):
+    """Returns the gradients of a batch norm by x, weight and bias."""
+    if not x.size:
+        raise NoKernel("empty")
+    over = (0, *range(2, x.ndim))
+    if not training:
+        mean, rstd = running_mean, ops.rsqrt(ops.add(running_var, eps))
+    m, r, w = (_column(value, x.ndim) for value in (mean, rstd, weight))
+    by_x = by_weight = by_bias = None
+    if output_mask[0]:
+        if training:
+            by_x = dispatch.call("aten_layer_norm_backward", grad, x, m, r, w, axes=over)
+        else:
+            by_x = as_type(ops.mul(ops.mul(grad, r), 1.0 if w is None else w), x.dtype)
+    if output_mask[1]:
+        products = dispatch.call("aten_normalized_times", grad, x, m, r)
+        by_weight = as_type(ops.sum(products, over), x.dtype if weight is None else weight.dtype)
+    if output_mask[2]:
+        by_bias = as_type(ops.sum(as_type(grad, _computing(x)), over), x.dtype if weight is None else weight.dtype)
+    return by_x, by_weight, by_bias
+
+
+TABLE |= {
+    "_native_batch_norm_legit.no_stats": lambda x, weight, bias, training, momentum, eps: batch_norm(
+        x, weight, bias, None, None, training, momentum, eps
+    )[:3],
+    "_native_batch_norm_legit_no_training": lambda x, weight, bias, mean, var, momentum, eps: batch_norm(
+        x, weight, bias, mean, var, False, momentum, eps
+    )[:3],
+    "_native_batch_norm_legit_functional": batch_norm,
+}
+
+
+# -- attention -------------------------------------------------------------------------------------------------------
+
+
+@row("_scaled_dot_product_flash_attention_for_cpu")
+def attention(q, k, v, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
+    """Returns the attention and the logarithms of what its weights were divided by."""
+    if dropout_p or q.ndim != 4 or q.shape[:2] != k.shape[:2]:
+        raise NoKernel("dropout, or heads that share keys")
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    return tuple(dispatch.call("tiled_attention", q, k, v, attn_mask, is_causal, scale))
+
+
+@row("_scaled_dot_product_flash_attention_for_cpu_backward")
+def attention_backward(grad, q, k, v, out, lse, dropout_p, is_causal, *, attn_mask=None, scale=None):
+    """Returns the gradients by q, k and v; a mask has none here."""
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    tensors = grad, q, k, v, attn_mask, out, lse
+    return tuple(dispatch.call("tiled_attention_gradients", *tensors, is_causal, scale))
+
+
+@row("_scaled_dot_product_fused_attention_overrideable")
+def overrideable(q, k, v, mask=None, dropout_p=0.0, is_causal=False, debug=False, *, scale=None):
+    """Returns the same in the form of PyTorch's private backends: with lengths, and empty states of generators."""
+    out, lse = attention(q, k, v, dropout_p, is_causal, attn_mask=mask, scale=scale)
+    empty = [ENGINE.empty((0,), dtype) for dtype in ("int64", "int64", "int64", "int64", q.dtype)]
+    return out, lse, *empty[:2], q.shape[-2], k.shape[-2], *empty[2:]
+
+
+@row("_scaled_dot_product_fused_attention_overrideable_backward")
+def overrideable_backward(grad, q, k, v, mask, wanted, out, lse, *rest, scale=None):
+    """Returns the gradients by q, k, v and, None, the mask."""
+    _, _, _, _, dropout_p, is_causal, _, _ = rest
+    grads = attention_backward(grad, q, k, v, out, lse, dropout_p, is_causal, attn_mask=mask, scale=scale)
+    return (*grads, None)
+
+
+# -- decompositions --------------------------------------------------------------------------------------------------
+
+
+def add_decompositions(implement: Callable[..., Any], registered: list[str]) -> None:
+    """Registers PyTorch's decompositions of overloads that have no row: they call other kernels of the device."""
+    from torch._decomp import get_decompositions
+
+    present = set(registered)
+    for name in DECOMPOSED:
+        op = overload(name)
+        decomposition = get_decompositions([op]).get(op)
+        if decomposition is not None and name not in present:
+            implement(name, decomposition)
+
+
+DECOMPOSED = words(
+    "mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward "
+    "binary_cross_entropy binary_cross_entropy_backward nll_loss_backward nll_loss2d_backward nll_loss_forward "
+    "nll_loss2d_forward embedding_dense_backward native_dropout_backward "
+    "addr logaddexp2 select_backward slice_backward diagonal_backward index_add_ "
+    "unfold_backward new_zeros frac triu_indices tril_indices rot90 logit_backward "
+    "masked_scatter upsample_nearest2d upsample_bilinear2d upsample_nearest1d"
+)
+
+
+__all__ = ["DECOMPOSED", "TABLE", "add_decompositions", "netcl"]

@@ -1,0 +1,101 @@
+"""``torch.compile(backend="netcl")`` against PyTorch's eager calls."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from small_networks import BATCHES, MODELS
+from torch import nn
+
+torch._dynamo.config.recompile_limit = 64
+
+
+@pytest.fixture(autouse=True)
+def _fresh() -> None:
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("device", ["cpu", "ocl"])
+@pytest.mark.parametrize("name", ["mlp", "cnn", "gpt"])
+def test_a_compiled_model_trains_as_on_the_cpu(name: str, device: str) -> None:
+    torch.manual_seed(0)
+    here = MODELS[name]()
+    there = copy.deepcopy(here).to(device)
+    compiled = torch.compile(there, backend="netcl")
+    x, y = BATCHES[name]()
+    optimizers = [torch.optim.AdamW(model.parameters(), lr=1e-3) for model in (here, there)]
+    for _ in range(5):
+        seen = []
+        for model, optimizer, place in ((here, optimizers[0], "cpu"), (compiled, optimizers[1], device)):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x.to(place)), y.to(place))
+            loss.backward()
+            optimizer.step()
+            seen.append(loss.item())
+        assert seen[0] == pytest.approx(seen[1], abs=1e-4)
+
+
+@pytest.mark.parametrize("device", ["cpu", "ocl"])
+def test_graphs_are_recorded_and_replayed(device: str) -> None:
+    from torch_netcl import compiler
+
+    made = []
+    original = compiler.CompiledGraph.__init__
+
+    def kept(self: compiler.CompiledGraph, module: torch.fx.GraphModule) -> None:
+        original(self, module)
+        made.append(self)
+
+    compiler.CompiledGraph.__init__ = kept  # type: ignore[method-assign]
+    try:
+        function = torch.compile(lambda a, b: (a @ b).relu().sum(-1), backend="netcl")
+        a, b = torch.randn(3, 4), torch.randn(4, 5)
+        for _ in range(3):
+            assert torch.allclose(function(a.to(device), b.to(device)).cpu(), (a @ b).relu().sum(-1), atol=1e-5)
+    finally:
+        compiler.CompiledGraph.__init__ = original  # type: ignore[method-assign]
+    assert len(made) == 1
+    assert len(made[0].steps) == 1
+    assert next(iter(made[0].steps.values())) is not None  # a captured step, not calls of ops
+
+
+def test_shapes_that_change_are_computed() -> None:
+    function = torch.compile(lambda a: torch.softmax(a * 2, -1).cumsum(0), backend="netcl")
+    for length in range(2, 14):
+        x = torch.randn(length, 3)
+        assert torch.allclose(function(x.to("ocl")).cpu(), torch.softmax(x * 2, -1).cumsum(0), atol=1e-5)
+
+
+def test_results_are_tensors_of_their_own() -> None:
+    function = torch.compile(lambda a: (a + 1, a.view(-1)), backend="netcl")
+    x = torch.zeros(2, 2, device="ocl")
+    one, flat = function(x)
+    other, _ = function(torch.ones(2, 2, device="ocl"))
+    assert one.eq(1).all()
+    assert other.eq(2).all()
+    assert flat.shape == (4,)
+
+
+def test_writes_in_place_reach_the_arguments() -> None:
+    function = torch.compile(lambda a: a.mul_(2).add_(1), backend="netcl")
+    x = torch.ones(3, device="ocl")
+    function(x)
+    assert x.tolist() == [3, 3, 3]
+
+
+def test_dropout_draws_again_at_each_call() -> None:
+    function = torch.compile(lambda a: nn.functional.dropout(a, 0.5), backend="netcl")
+    x = torch.ones(1000, device="ocl")
+    one, other = function(x), function(x)
+    assert not torch.equal(one, other)
+    assert abs(one.mean().item() - 1) < 0.2
+
+
+def test_a_graph_without_rows_runs_op_by_op() -> None:
+    from torch_netcl import fallback
+
+    function = torch.compile(lambda a: torch.linalg.cholesky(a) + 1, backend="netcl")
+    with pytest.warns(fallback.FallbackWarning, match="runs op by op"):
+        assert torch.equal(function(torch.eye(3, device="ocl")).cpu(), torch.eye(3) + 1)

@@ -1,0 +1,102 @@
+"""The hook that `import torch` calls: cheap, silent, and without netcl until the device is used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import torch_netcl
+
+HOOK = """
+import sys, time
+import torch_netcl.device, torch
+begun = time.process_time()
+torch_netcl.register()
+print((time.process_time() - begun) * 1e3)
+"""
+
+
+def output_of(code: str, **environment: str) -> str:
+    import os
+
+    env = {**os.environ, **environment}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_import_torch_alone_gives_the_device() -> None:
+    code = "import torch; x = torch.randn(3, device='ocl'); print(x.device, (x + x).shape)"
+    assert output_of(code).strip() == "ocl:0 torch.Size([3])"
+
+
+def test_import_torch_loads_neither_netcl_nor_pyopencl() -> None:
+    code = (
+        "import torch, sys; torch.device('ocl'); torch.manual_seed(3); torch.ocl.is_available();"
+        "print(sorted(m for m in sys.modules if m.partition('.')[0] in ('netcl', 'pyopencl', 'numpy.linalg')))"
+    )
+    assert "netcl" not in output_of(code)
+    assert "pyopencl" not in output_of(code)
+
+
+def test_the_hook_takes_less_than_two_milliseconds() -> None:
+    times = [float(output_of(HOOK, TORCH_DEVICE_BACKEND_AUTOLOAD="0")) for _ in range(5)]
+    assert min(times) < 2, times
+
+
+def test_the_hook_never_raises() -> None:
+    code = (
+        "import torch_netcl\ntorch_netcl.LOWEST = (99, 0)\nimport torch\nprint(type(torch_netcl.refused).__name__)\n"
+        "print(torch_netcl.refused)"
+    )
+    lines = output_of(code, TORCH_DEVICE_BACKEND_AUTOLOAD="1").splitlines()
+    assert lines[0] == "ImportError"
+    assert 'pip install "torch>=99.0,<2.15"' in lines[1]
+
+
+def test_the_place_of_the_backend_may_be_taken() -> None:
+    code = (
+        "import torch; torch.utils.rename_privateuse1_backend('other'); import torch_netcl; torch_netcl.register();"
+        "print(type(torch_netcl.refused).__name__)"
+    )
+    assert output_of(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0").strip() == "RuntimeError"
+
+
+@pytest.mark.parametrize("version", ["2.10.1", "1.13", "2.15.0", "3.0"])
+def test_a_torch_outside_the_range_is_refused_with_the_line_for_pip(version: str) -> None:
+    with pytest.raises(ImportError, match='pip install "torch>=2.11,<2.15"'):
+        torch_netcl.check_version(version)
+
+
+@pytest.mark.parametrize("version", ["2.11.0", "2.13.0+cpu", "2.14.1"])
+def test_a_torch_within_the_range_is_taken(version: str) -> None:
+    torch_netcl.check_version(version)
+
+
+def test_a_seed_before_the_first_use_is_kept() -> None:
+    code = "import torch; torch.manual_seed(7); print(torch.randn(3, device='ocl').tolist())"
+    assert output_of(code) == output_of(code)
+
+
+def test_the_device_is_that_of_the_environment() -> None:
+    code = "import torch; print(torch.ocl.device_name())"
+    assert "NumPy" in output_of(code, NETCL_DEVICE="cpu")
+
+
+def test_the_command_prints_device_versions_and_share() -> None:
+    done = subprocess.run([sys.executable, "-m", "torch_netcl"], capture_output=True, text=True, check=True)
+    assert "device" in done.stdout
+    assert "torch " in done.stdout
+    assert "overloads" in done.stdout
+
+
+def test_a_forked_process_that_seeds_is_left_alone() -> None:
+    code = (
+        "import torch, os\ntorch.ones(2, device='ocl')\npid = os.fork()\n"
+        "if pid == 0:\n    torch.manual_seed(1); os._exit(0)\nprint(os.waitpid(pid, 0)[1])"
+    )
+    if not hasattr(__import__("os"), "fork"):
+        pytest.skip("the system has no fork")
+    assert output_of(code).strip() == "0"
