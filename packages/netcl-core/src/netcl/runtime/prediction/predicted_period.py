@@ -421,6 +421,8 @@ class PredictedPeriod:
 def _become(tensor: Any, result: Any) -> None:
     """Makes the deferred ``tensor``, which the program has, the ``result`` of its call."""
     placeholder = tensor._storage
+    if result._storage.deferred is not None:  # a view that is not gathered yet: the reader takes the memory at once
+        result._storage.materialize()
     gradients.become(tensor, result)
     registered = gradients.registered()
     if registered is not None:
