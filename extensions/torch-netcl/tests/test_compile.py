@@ -93,6 +93,24 @@ def test_dropout_draws_again_at_each_call() -> None:
     assert abs(one.mean().item() - 1) < 0.2
 
 
+def test_arguments_that_a_row_refuses_are_computed_by_pytorch() -> None:
+    from torch_netcl import fallback
+
+    function = torch.compile(lambda a: a.cumsum(0) + 1, backend="netcl")
+    with pytest.warns(fallback.FallbackWarning, match="without axes"):
+        assert function(torch.tensor(2.0, device="ocl")).item() == 3
+    assert function(torch.tensor(4.0, device="ocl")).item() == 5
+
+
+def test_results_of_one_value_have_memory_of_their_own() -> None:
+    function = torch.compile(lambda a: (lambda b: (b, b.view(4)))(a * 2), backend="netcl")
+    one, flat = function(torch.ones(2, 2, device="ocl"))
+    with torch.no_grad():
+        one[0].add_(1)
+    assert one.tolist() == [[3, 3], [2, 2]]
+    assert flat.tolist() == [2, 2, 2, 2]
+
+
 def test_a_graph_without_rows_runs_op_by_op() -> None:
     from torch_netcl import fallback
 

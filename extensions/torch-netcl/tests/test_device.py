@@ -269,6 +269,41 @@ def test_what_has_no_kernel_warns_once_and_can_be_an_error(monkeypatch: pytest.M
         torch.linalg.cholesky(x)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: torch.fmod(x, 3),
+        lambda x: torch.fmod(x.long(), 3),
+        lambda x: torch.fmod(x.half(), 0.7),
+        lambda x: x.clone().fmod_(2),
+        lambda x: torch.fmod(x, 2, out=torch.empty_like(x)),
+        lambda x: x * 2j,
+        lambda x: torch.fmax(x, torch.tensor(1.5)),
+        lambda x: x.long() * torch.tensor(1.5, dtype=torch.float64),
+        lambda x: x.long() / 2,
+        lambda x: x.half() + torch.tensor(1.0, dtype=torch.float64),
+        lambda x: torch.where(x > 1, x, 0.5),
+        lambda x: torch.where(x > 1, x.long(), torch.tensor(0.5, dtype=torch.float64)),
+        lambda x: torch.where(x > 1, x, torch.tensor(0.5)),
+        lambda x: torch.clamp(x.long(), torch.tensor(0.5), torch.tensor(2.5)),
+        lambda x: x.masked_fill(x > 1, torch.tensor(9)),
+        lambda x: x.bool() + 1,
+        lambda x: 2 - x,
+        lambda x: 2**x,
+    ],
+)
+def test_numbers_in_the_place_of_tensors_are_promoted_as_on_the_cpu(call: Any) -> None:
+    x = torch.tensor([1.0, -5.5, 7.25])
+    here, there = call(x), call(x.to("ocl"))
+    assert here.dtype is there.dtype
+    assert torch.allclose(here, there.cpu())
+
+
+def test_a_division_of_integers_by_the_number_zero_raises() -> None:
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        torch.ones(3, device="ocl").long() // 0
+
+
 def test_a_dtype_that_the_device_has_not_is_computed_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch_netcl import memory
 

@@ -58,9 +58,7 @@ def call(op: Any, *args: Any, **kwargs: Any) -> Any:
 
 def after(why: Exception | None, op: Any, args: Any, kwargs: Any) -> Any:
     """Returns the same for an op whose kernel has raised ``why``."""
-    schema = op._schema
-    returns = schema.returns
-    if any(r.alias_info is not None and not r.alias_info.is_write for r in returns):
+    if any(r.alias_info is not None and not r.alias_info.is_write for r in op._schema.returns):
         return view(op, *args, **kwargs)
     result = on_cpu(op, args, kwargs)  # first, so that arguments that PyTorch refuses raise its own error
     _noted(op, why)
@@ -89,7 +87,11 @@ def on_cpu(op: Any, args: Any, kwargs: Any) -> Any:
     for at, parameter in enumerate(schema.arguments):
         if parameter.name == "generator" and at >= len(args) and kwargs.get("generator") is None:
             named = {**named, "generator": random.HOST}
-    result = op(*moved, **named)
+    numbers = any(type(value) in (int, float, bool, complex) and str(parameter.type) == "Tensor"
+                  for value, parameter in zip(moved, schema.arguments))  # fmt: skip
+    result = (op.overloadpacket if numbers else op)(
+        *moved, **named
+    )  # a number in a tensor's place is PyTorch's to make
     written: list[Any] = []
     for at, parameter in enumerate(schema.arguments):
         if parameter.alias_info is None or not parameter.alias_info.is_write:

@@ -17,8 +17,6 @@ from netcl.ops import cast, clone
 from torch_netcl import attention, expressions, fallback, memory, optimizers, overload, random, rows, views, words
 from torch_netcl.memory import DTYPES, FATAL, TORCH, give, put, take
 
-__all__ = ["TABLE", "kernel_of", "random", "register", "registered"]
-
 TABLE: dict[str, Callable[..., Any]] = {**rows.TABLE, **expressions.GRADIENTS}
 DIRECT: dict[str, Callable[..., Any]] = {**views.TABLE, **random.TABLE, **attention.TABLE, **optimizers.TABLE}
 registered: list[str] = []  # the overloads with kernels of this device
@@ -39,6 +37,8 @@ def _mixed(values: list[Any], positions: tuple[int, ...], originals: Any) -> Non
     """Converts the tensors of a call with numbers in tensors of the CPU to the dtype that PyTorch promotes to."""
     tensors = [originals[at] for at in positions if at < len(originals) and originals[at] is not None]
     if len(tensors) != 2:
+        if len({x.dtype for x in tensors} - {torch.bool}) > 1:
+            raise memory.NoKernel("numbers of several dtypes")
         return
     wanted = DTYPES.get(torch.result_type(*tensors))
     if wanted is None:
