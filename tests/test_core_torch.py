@@ -52,8 +52,7 @@ def test_it_has_a_length() -> None:
     assert sum(lines_of_code(path.read_text(encoding="utf-8")) for path in files) <= MOST_LINES
 
 
-def test_torch_is_a_dependency_of_this_distribution_alone() -> None:
+def test_torch_is_a_dependency_of_this_distribution_and_of_its_device_alone() -> None:
     projects = [path for folder in (*FOLDERS, "alternatives") for path in ROOT.glob(f"{folder}/*/pyproject.toml")]
-    assert [path.parent.name for path in projects if '"torch' in path.read_text(encoding="utf-8")] == [
-        "netcl-core-torch"
-    ]
+    dependents = [path.parent.name for path in projects if '"torch' in path.read_text(encoding="utf-8")]
+    assert dependents == ["torch-netcl", "netcl-core-torch"]

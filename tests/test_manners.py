@@ -52,8 +52,14 @@ def test_a_planted_fault_is_seen(tmp_path: Path, name: str, text: str) -> None:
 
 def undocumented(module: str) -> Iterator[str]:
     """Yields the public functions, classes, methods and properties of a module that say nothing of themselves."""
-    for name in import_module(module).__all__:
-        value = getattr(import_module(module), name)
+    home = import_module(module)
+    own = [
+        name
+        for name in vars(home)
+        if not name.startswith("_") and getattr(vars(home)[name], "__module__", "") == module
+    ]
+    for name in getattr(home, "__all__", own):
+        value = getattr(home, name)
         if callable(value) and not inspect.getdoc(value):
             yield name
         for inner, member in vars(value).items() if inspect.isclass(value) else ():

@@ -160,7 +160,7 @@ def test_metadata_has_the_links_of_the_one_repository(root: Path, tmp_path: Path
     settings = (root / "pyproject.toml").read_text(encoding="utf-8")
     named = re.sub('^repository = ".*"$', 'repository = "https://example.org/netcl"', settings, flags=re.MULTILINE)
     (tmp_path / "pyproject.toml").write_text(named, encoding="utf-8")
-    assert len(project_urls.check(tmp_path)) == len(OWNED) + 1  # with netcl-conformance
+    assert len(project_urls.check(tmp_path)) == len(OWNED) + 2  # with torch-netcl and netcl-conformance
     project_urls.check(tmp_path, fix=True)
     assert project_urls.check(tmp_path) == []
     links = load_packages(tmp_path)["netcl-nn"].project["urls"]

@@ -648,6 +648,28 @@ def test_a_gradient_that_the_program_takes_away_has_no_state() -> None:
     assert same(loop)
 
 
+def test_two_steps_with_one_gradient_are_computed_apart(replays: Callable[[], int]) -> None:
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.other = ag.Parameter(net.tensor(3, 3))  # type: ignore[attr-defined]
+            net.apart = SGD([net.other], lr=0.1)  # type: ignore[attr-defined]
+        if number == 1:
+            net.first.detach().sum()  # a gradient is set after it, so that this period is not logged
+        for parameter in net.parameters:
+            parameter.grad = None
+        net.out(net.tensor(4, 8)).square().mean().backward()
+        net.apart.zero_grad()  # type: ignore[attr-defined]
+        net.other.square().mean().backward()  # type: ignore[attr-defined]
+        net.apart.step()  # type: ignore[attr-defined]
+        if number == AT:
+            net.seen.append(net.first.detach().numpy())
+        net.optimizer.step()  # alone in its period, as the next one
+        net.optimizer.step()
+
+    assert same(loop, optimizer=SGD)
+    assert replays() > STEPS
+
+
 def test_an_alias_of_a_view_of_a_gradient_is_read_in_the_next_step() -> None:
     kept: list[Tensor] = []
 
@@ -669,11 +691,13 @@ class Interrupting:
         self.left = number
 
     def __enter__(self) -> Interrupting:
+        self.handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
         sys.settrace(self._trace)
         return self
 
     def __exit__(self, *error: object) -> None:
         sys.settrace(None)
+        signal.signal(signal.SIGINT, self.handler)
 
     def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
         if f"{os.sep}prediction{os.sep}" not in frame.f_code.co_filename:

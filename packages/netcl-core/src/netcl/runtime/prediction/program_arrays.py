@@ -31,7 +31,9 @@ def is_of_the_program(tensor: Any) -> bool:
 
 def _elements(tensor: Any) -> Array | None:
     """Returns the elements of ``tensor`` in the array below it; None if a kernel has written there."""
-    array, geometry = root_of(tensor).upload.host_ref, geometry_of(tensor)
+    upload, geometry = root_of(tensor).upload, geometry_of(tensor)
+    assert upload is not None
+    array = upload.host_ref
     if tensor.version or geometry is None or not array.flags.c_contiguous:
         return None
     return view(array, geometry.shape, geometry.strides, geometry.offset)

@@ -106,7 +106,7 @@ class Stretch:
         self.written_by: dict[int, list[Any]] = {}  # by position: storages that the event there writes
         self._noted: set[int] = set()
         try:
-            self.captured: CapturedStep = CapturedStep(self._step, tuple(samples))
+            self.captured: CapturedStep = self._capture(tuple(samples))
         except (CaptureError, KernelBuildError):
             raise
         except Exception as error:  # of calls on tensors in the place of the program's
@@ -117,8 +117,25 @@ class Stretch:
             raise Unpredictable("a value is read in a step that adds to gradients")
         self.draws: bool = any(call.draws for call in self.calls)
         self.guarded: list[Any] = [gradient.parameter for gradient in self.captured._gradients if gradient.used]
-        self._left: set[Any] = set()  # gradients that were moved
         self._kept_gradients = [gradient for gradient in self.captured._gradients if gradient.replaced]
+
+    def _capture(self, samples: tuple[Any, ...]) -> CapturedStep:
+        """Returns the captured step. Replays copy the gradients that it begins from to memory of its own: the program
+        may keep those that are there now, and another stretch may have been captured with them.
+        """
+        captured = CapturedStep(self._step, samples)
+        begun = [(gradient.parameter, gradient.before) for gradient in captured._copied]
+        if not begun:
+            return captured
+        self.written_by, self._noted = {}, set()
+        try:
+            for parameter, before in begun:
+                parameter.grad = before.engine.empty(before.shape, before.dtype)
+                dispatch.assign(parameter.grad, before)
+            return CapturedStep(self._step, samples)
+        finally:
+            for parameter, before in begun:
+                parameter.grad = before
 
     def _find_last_uses(self) -> None:
         uses: dict[int, int] = {}
@@ -204,20 +221,7 @@ class Stretch:
         """Begins from the gradients that are there now; leaves a gradient to the program before a replay writes it."""
         for gradient in self._kept_gradients:
             _leave(gradient)
-        for gradient in self.captured._copied:
-            if gradient.before is not gradient.parameter.grad:
-                self._leave_first(gradient)
         replay.take_gradients()
-
-    def _leave_first(self, gradient: Any) -> None:
-        """Leaves the gradient that the step was captured with to the program; replays have its memory to themselves."""
-        if gradient in self._left:
-            return
-        self._left.add(gradient)
-        storage = gradient.before._storage
-        gradient.before = _moved(gradient.before)
-        written = self.captured._written
-        written[:] = [gradient.before._storage if each is storage else each for each in written]
 
 
 def _leave(gradient: Any) -> None:

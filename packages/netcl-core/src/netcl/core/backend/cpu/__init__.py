@@ -159,7 +159,8 @@ class CPUBackend(ForwardedCalls, OpenRecordings):
         """Returns a copy of the elements of a flat tensor that ``geometry`` names; None if the copy is to be a call."""
         if self.intercepting or self.recording is not None:
             return None
-        return view(source.array, geometry.shape, geometry.strides, geometry.offset).copy()
+        copied: Array = view(source.array, geometry.shape, geometry.strides, geometry.offset).copy()
+        return copied
 
     def write(self, target: TensorData, data: Array) -> None:
         self.forbid_upload()

@@ -20,7 +20,8 @@ def view(array: Array, shape: Sequence[int], strides: Sequence[int], offset: int
     """Returns elements of the memory of an array; strides and the offset are in elements."""
     steps = [step * array.itemsize for step in strides]
     if array.flags.c_contiguous:
-        return np.ndarray(shape, array.dtype, array, offset * array.itemsize, steps)
+        shown: Array = np.ndarray(shape, array.dtype, array, offset * array.itemsize, steps)
+        return shown
     return np.lib.stride_tricks.as_strided(array.reshape(-1)[offset:], shape, steps)  # one element for all: "meta"
 
 

@@ -287,11 +287,11 @@ class DeferredLaunches:
             if not self._launcher.has_program(prepared.source, prepared.options):
                 missing[prepared.source, prepared.options] = prepared, buffers
         builds = []
-        for key, (prepared, buffers) in missing.items():
+        for (text, options), (prepared, buffers) in missing.items():
             passed = iter(buffers)
             arguments = [next(passed) if argument is None else argument for argument in prepared.args]
             sizes = prepared.name, prepared.global_size, prepared.local_size
-            builds.append(Build(*key, self._first_launch(sizes, arguments)))
+            builds.append(Build(text, options, self._first_launch(sizes, arguments)))
         for build in builds:
             self._builds.add(build)
         if not wait and len(builds) >= WORTH_A_CHILD:

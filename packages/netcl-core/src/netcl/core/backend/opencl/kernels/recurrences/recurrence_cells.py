@@ -173,7 +173,7 @@ def backward_parts(cell: Cell, rows: int, wide: int, lanes: int) -> dict[str, st
 
 def shared_parts(rows: int, gates: int, split: int) -> dict[str, str]:
     """Returns the parts of contract_recurrence_groups.cl that add the sums of the work-items of a unit, in order."""
-    parts = {}
+    parts: dict[str, str] = {}
     for name, wide in (("", gates), ("_back", 1)):
         sums = [(f"c{i}_{j}", f"[{i * wide + j}][u]") for i in range(rows) for j in range(wide)]
         stores = " ".join(f"shared[part - 1]{place} = {value};" for value, place in sums)
