@@ -11,9 +11,9 @@ from math import pi, sqrt
 from typing import Any
 
 from netcl import ops
-from netcl.core import dispatch
 from netcl.core.expr import Expr, apply, cast, mean, reduce
 from netcl.core.expr.statistics import standardized, widened
+from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.dispatch import Space
 from netcl.ops.table import elementwise, expression
 from torch_netcl.memory import NoKernel

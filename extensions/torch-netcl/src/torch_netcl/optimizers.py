@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from netcl.core.dispatch import evaluate_each
 from netcl.core.dtypes import is_floating
 from netcl.core.expr import Expr, Load, Scalar, apply, cast
 from netcl.core.expr.statistics import widened
+from netcl.core.ops_table.dispatch import evaluate_each
 from torch_netcl.memory import give, take
 
 TABLE: dict[str, Callable[..., Any]] = {}

@@ -17,8 +17,8 @@ import torch
 import netcl.linalg
 import netcl.special
 from netcl import ops
-from netcl.core import dispatch
 from netcl.core.dtypes import is_floating, promote
+from netcl.core.ops_table import dispatch
 from torch_netcl import overload, words
 from torch_netcl.memory import DTYPES, ENGINE, NoKernel
 

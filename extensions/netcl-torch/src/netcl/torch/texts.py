@@ -169,7 +169,7 @@ def _vector(values: Array, indent: int, write: Callable[[Any], str], is_long: bo
 
 def offer() -> None:
     """Gives netcl-core the text of tensors for ``use_pytorch_names``; another core may have its own texts."""
-    naming = getattr(import_module("netcl.core"), "naming", None)
+    naming = getattr(import_module("netcl.core.process"), "naming", None)
     if naming is not None:
         naming.text_of_tensor = text_of_tensor
         naming.subclassed = _subclassed
