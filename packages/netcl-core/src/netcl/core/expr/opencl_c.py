@@ -329,10 +329,12 @@ class _Writer(LoopWriter):
         return self.layout.flat or (self.layout.group > 1 and not self.layout.columns)
 
     def joins(self) -> bool:
-        """True if horizontal fusion may merge the kernel: its work-items, or its groups, share nothing."""
+        """True if horizontal fusion may merge the kernel: its work-items share nothing. Local memory and barriers in
+        functions gave wrong numbers on a newer PoCL.
+        """
         layout = self.layout
         own = layout.group_item == Layout.group_item if self.by_group else layout.item == Layout.item
-        return own and not layout.streams and not (layout.cpu and layout.group > 1)
+        return own and not layout.streams and not self.scratch
 
     def numbers(self) -> list[str]:
         """Returns the names of sizes and counts, in the order of the kernel's parameters."""

@@ -120,11 +120,11 @@ class Stretch:
         self._kept_gradients = [gradient for gradient in self.captured._gradients if gradient.replaced]
 
     def _capture(self, samples: tuple[Any, ...]) -> CapturedStep:
-        """Returns the captured step. Replays copy the gradients that it begins from to memory of its own, as the program
+        """Returns the captured step. Replays copy the gradients that it begins from to memory of its own: the program
         may keep the present gradients, and another stretch may have been captured with them.
         """
         captured = CapturedStep(self._step, samples)
-        begun = [(gradient.parameter, gradient.before) for gradient in captured._copied]
+        begun: list[tuple[Any, Any]] = [(gradient.parameter, gradient.before) for gradient in captured._copied]
         if not begun:
             return captured
         self.written_by, self._noted = {}, set()

@@ -3,7 +3,7 @@ kernel.
 
 A kernel becomes a function of the number of a work-item, and the merged kernel calls it for the launch's range of
 numbers; the first work-item calls the functions of a chain one after the other. On a GPU the ranges are of whole
-groups, and a kernel that counts groups gets the number of its group. The arithmetic is unchanged.
+groups, and a kernel that counts groups gets the number of its group; none has barriers. The arithmetic is unchanged.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ def joined(launcher: Launches, launches: Sequence[Recorded]) -> tuple[Any, Seque
     values: list[Any] = []
     buffers: list[Any] = []
     chain: list[str] = []
-    scratch: dict[str, None] = {}  # declarations of local memory, which the kernels share
     total = int(any(launch.prepared is not None and launch.prepared.global_size == (1,) for launch in launches))
     first = launches[0].prepared
     assert first is not None
@@ -79,9 +78,6 @@ def joined(launcher: Launches, launches: Sequence[Recorded]) -> tuple[Any, Seque
         number = f"item - {total}"
         if items > 1 and not kernel.by_group:
             number = f"({number}) * {items} + get_local_id(0)"
-        places = _scratch(kernel)
-        scratch.update(dict.fromkeys(places))
-        passed += places.values()
         calls.append(f"    if (item < {end}) {{ {kernel.name}({number}, {', '.join(passed)}); return; }}")
         total = end
     if chain:
@@ -90,7 +86,7 @@ def joined(launcher: Launches, launches: Sequence[Recorded]) -> tuple[Any, Seque
     attributes = LOOPING if items == 1 else f"__attribute__((reqd_work_group_size({items}, 1, 1)))"
     head = "\n".join([*dict.fromkeys(preambles), "", *map(_function, kernels), f"__kernel {attributes} void"])
     item = next(iter(kernels)).item if items == 1 else "const uint item = get_group_id(0);"
-    body = "\n".join([",\n".join(parameters), ") {", *(f"    {each}" for each in (*scratch, item)), *calls, "}", ""])
+    body = "\n".join([",\n".join(parameters), ") {", f"    {item}", *calls, "}", ""])
     digest = hashlib.sha256("".join([head, " NAME(\n", body]).encode()).hexdigest()[:10]
     name = f"joined_{digest}"
     size = (total * items,), (items,)
@@ -109,20 +105,8 @@ def _blocks(preamble: str) -> Iterator[str]:
             block = []
 
 
-_LOCAL = "__local "
-
-
-def _scratch(kernel: KernelSource) -> dict[str, str]:
-    """Returns the declarations of local memory in a kernel, each with the name, which a merged kernel has to make."""
-    lines = [line.strip() for line in kernel.head.splitlines() if line.strip().startswith(_LOCAL)]
-    return {line: line.rpartition(" ")[2].partition("[")[0] for line in lines}
-
-
 def _function(kernel: KernelSource) -> str:
-    """Returns the kernel as a function of the number of its work-item, or group, and of its local memory."""
-    places = _scratch(kernel)
-    head = "\n".join(line for line in kernel.head.splitlines() if line.strip() not in places)
-    parameters = [*kernel.params, *(f"{line.partition(name)[0]}*{name}" for line, name in places.items())]
-    statements = [f"    {part}" for part in (head, kernel.body) if part]
+    """Returns the kernel as a function of the number of its work-item, or group."""
+    statements = [f"    {part}" for part in (kernel.head, kernel.body) if part]
     number = f"{kernel.item.partition(' ')[0]} item"
-    return "\n".join([f"void {kernel.name}({number}, {', '.join(parameters)}) {{", *statements, "}", ""])
+    return "\n".join([f"void {kernel.name}({number}, {', '.join(kernel.params)}) {{", *statements, "}", ""])
