@@ -100,7 +100,7 @@ class Group:
             kernels,
             self.options,
             self.small and other.small,
-            self.near,
+            self.near or other.near,
             arguments,
             self.of_apart | other.of_apart,
             self.of_chain | other.of_chain,
