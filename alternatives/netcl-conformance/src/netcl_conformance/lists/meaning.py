@@ -85,7 +85,7 @@ if that is faster), `float32` to float32, `widest` to the widest among them. `na
 
 **Views** in the graph are tracked for the rows named reshape, permute, expand, strided_slice and diagonal, of which a
 core without views of these names has copies. `getitem` of ints, slices, Ellipsis and None calls the row
-strided_slice(x, starts, steps, sizes) in netcl-core; a core may compute it in one row instead.
+strided_slice(x, starts, steps, sizes, shape) in netcl-core; a core may compute it in one row instead.
 """,
     "ops-full": """
 The other functions of `netcl.ops`, by the rules of ops-basic. The column *made of* says *ops* for a composite row:

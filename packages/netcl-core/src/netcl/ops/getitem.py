@@ -70,14 +70,8 @@ def _shaped(x: Tensor, shape: Shape) -> Tensor:
 
 def _block(x: Tensor, block: Block) -> Tensor:
     if not block.whole(x.shape):
-        x = _sliced(x, block)
+        x = strided_slice(x, block.starts, block.steps, block.sizes, block.shape)
     return x
-
-
-def _sliced(x: Tensor, block: Block) -> Tensor:
-    if block.sizes == block.shape:
-        return strided_slice(x, block.starts, block.steps, block.sizes)  # type: ignore[no-any-return]
-    return strided_slice(x, block.starts, block.steps, block.sizes, block.shape)  # type: ignore[no-any-return]
 
 
 @composite(domain=Domain(cases=_cases, reference=lambda x, key: x[key]))
@@ -99,7 +93,7 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     items = () if block is not None else spread("getitem", key, x.shape)
     if block is not None or not any(map(is_array, items)):
         block = block or block_of("getitem", items, x.shape)
-        return _sliced(x, block)
+        return strided_slice(x, block.starts, block.steps, block.sizes, block.shape)  # type: ignore[no-any-return]
     chosen = select_by("getitem", items, x.shape)
     positions = row_positions("getitem", engine, chosen)
     y = _moved(_block(_shaped(x, chosen.merged), chosen.block), chosen.order)
