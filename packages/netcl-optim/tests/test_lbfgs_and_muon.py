@@ -12,6 +12,7 @@ import netcl.autograd as ag
 from netcl import optim
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
+from netcl.optim.lbfgs.history import History
 
 
 def closure_of(p: Tensor, optimizer: optim.Optimizer, loss_of: Any) -> Any:
@@ -63,6 +64,55 @@ def test_a_state_of_lbfgs_continues(rng, parameter) -> None:
             optimizer.step(closure_of(p, optimizer, loss_of))
         ends.append(p.to_host())
     np.testing.assert_array_equal(ends[0], ends[1])
+
+
+def two_loops(pairs: list[tuple[Any, Any]], grad: Any) -> Any:
+    """The recursion as Nocedal and Wright write it (algorithm 7.4), in float64."""
+    q, weights = grad.copy(), []
+    for s, y in reversed(pairs):
+        weights.append(s @ q / (y @ s))
+        q = q - weights[-1] * y
+    q = q * (pairs[-1][0] @ pairs[-1][1] / (pairs[-1][1] @ pairs[-1][1]))
+    for (s, y), weight in zip(pairs, reversed(weights)):
+        q = q + s * (weight - y @ q / (y @ s))
+    return -q
+
+
+@pytest.mark.parametrize("size", [1, 3, 40])
+def test_the_direction_of_lbfgs_is_that_of_the_two_loops(size: int, rng) -> None:
+    matrix = rng.standard_normal((20, 20))
+    matrix = matrix @ matrix.T / 20 + np.eye(20)
+    history, pairs = History(Tensor.from_host(np.zeros(20, np.float32)), size), []
+    for number in range(50):
+        s, grad = rng.standard_normal((2, 20)).astype(np.float32)
+        y = (matrix @ s).astype(np.float32)
+        if number % 9 == 8:
+            y = -y  # not stored
+        else:
+            pairs = [*pairs, (s.astype(np.float64), y.astype(np.float64))][-size:]
+        history.push(*map(Tensor.from_host, (s, y, grad)))
+        direction, slope = history.direction()
+        expected = two_loops(pairs, grad.astype(np.float64))
+        np.testing.assert_allclose(direction.to_host(), expected, rtol=2e-3, atol=2e-4 * np.abs(expected).max())
+        assert slope == pytest.approx(expected @ grad, rel=2e-3, abs=1e-3)
+
+
+def test_a_history_is_the_same_after_its_state_is_loaded(rng) -> None:
+    zero = Tensor.from_host(np.zeros(7, np.float32))
+    history = History(zero, 20)
+    for _ in range(33):
+        s, noise, grad = rng.standard_normal((3, 7)).astype(np.float32)
+        history.push(*map(Tensor.from_host, (s, s + 0.1 * noise, grad)))
+    again, of_torch = History.of(history.state(), zero, 20), dict(history.state())
+    for name in ("slots", "products"):
+        del of_torch[name]
+    s, grad = rng.standard_normal((2, 7)).astype(np.float32)
+    directions = []
+    for each in (history, again, History.of(of_torch, zero, 20)):
+        each.push(*map(Tensor.from_host, (s, s, grad)))
+        directions.append(each.direction()[0].to_host())
+    np.testing.assert_array_equal(directions[0], directions[1])
+    np.testing.assert_allclose(directions[0], directions[2], rtol=1e-3, atol=1e-4)
 
 
 def test_what_lbfgs_refuses(parameter) -> None:

@@ -24,7 +24,7 @@ from netcl.core import Tensor, config
 from netcl.core.errors import DeviceLostError, OutOfMemoryError, ShapeError
 from netcl.core.tensor.factories import from_numpy
 from netcl.ops.random import manual_seed, rand
-from netcl.optim import SGD, Adam
+from netcl.optim import LBFGS, SGD, Adam
 from netcl.profiling import profile
 from netcl.runtime import prediction
 from netcl.runtime.capture import Replay
@@ -793,3 +793,45 @@ def test_a_lost_device_raises_at_the_step_and_at_each_read(monkeypatch: pytest.M
         before = prediction.report().replays
         assert [np.isfinite(net.step().item()) for _ in range(8)] == [True] * 8
         assert prediction.report().replays > before
+
+
+def closure_loop(net: Net, number: int) -> None:
+    """Takes a step with a closure."""
+    x = net.tensor(4, 8)
+
+    def closure() -> Tensor:
+        net.optimizer.zero_grad()
+        loss = net.out(x).square().mean()
+        loss.backward()
+        return loss
+
+    net.seen.append(net.optimizer.step(closure))
+
+
+def test_the_calls_of_a_closure_are_predicted(replays) -> None:
+    assert same(closure_loop)
+    assert replays() > STEPS // 2
+
+
+@pytest.mark.parametrize("search", [None, "strong_wolfe"])
+def test_evaluations_of_lbfgs_are_predicted(search: str | None, replays) -> None:
+    assert same(closure_loop, optimizer=LBFGS, lr=0.5, max_iter=4, history_size=3, line_search_fn=search)
+    assert replays() > 2 * STEPS
+
+
+def test_an_error_in_a_predicted_closure_comes_out_and_the_next_step_works(replays) -> None:
+    def loop(net: Net, number: int) -> None:
+        def failing() -> Tensor:
+            net.optimizer.zero_grad()
+            net.out(net.tensor(4, 8)).square().mean()
+            raise ZeroDivisionError
+
+        if number in (7, AT):
+            with pytest.raises(ZeroDivisionError):
+                net.optimizer.step(failing)
+        else:
+            closure_loop(net, number)
+
+    for optimizer in (Adam, LBFGS):
+        assert same(loop, optimizer=optimizer)
+    assert replays() > STEPS

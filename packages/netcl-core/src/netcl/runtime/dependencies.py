@@ -122,6 +122,6 @@ def _referenced(value: Any) -> Iterator[Any]:
 def _group(optimizer: Any, group: Any) -> Hashable:
     members = tuple((id(p), p.requires_grad) for p in group["params"])
     rule = getattr(optimizer, "rule", None)
-    if rule is not None:
+    if rule is not None and getattr(optimizer, "_has_rule", True):
         return members, rule(group), getattr(optimizer, "_bucketed", 0)
     return members, tuple((key, repr(value)) for key, value in group.items() if key != "params")

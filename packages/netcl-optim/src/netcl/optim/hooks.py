@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+from netcl.autograd import enable_grad
 from netcl.autograd.prediction import boundary, changes_gradients, refused
 
 _ids = itertools.count()
@@ -63,9 +64,9 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
     return _all.add("step_post", hook)
 
 
-def watched(step: Callable[..., Any]) -> Callable[..., Any]:
+def watched(step: Callable[..., Any], closure_first: bool = False) -> Callable[..., Any]:
     """Returns ``step`` with calls of the optimizer's hooks, and of all optimizers', around it; a step inside another
-    one calls none.
+    one calls none. ``closure_first``: the step calls its closure once, before anything else.
     """
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -91,8 +92,14 @@ def watched(step: Callable[..., Any]) -> Callable[..., Any]:
         hooks: Hooks | None = getattr(self, "_hooks", None)
         if hooks is None or hooks.inside:
             return step(self, *args, **kwargs)
-        # The ops of an optimizer of the program are calls of their own, as it may compute anything.
-        result = (whole if self._is_own else call)(self, *args, **kwargs)
+        closure = args[0] if args else kwargs.get("closure")
+        if closure is not None and closure_first and self._is_own and not has_step_hooks(hooks):
+            with enable_grad():  # its calls are calls of the period
+                result = closure()
+            whole(self)
+        else:
+            # The ops of an optimizer of the program are calls of their own, as it may compute anything.
+            result = (whole if self._is_own else call)(self, *args, **kwargs)
         parameter = next((p for group in self.param_groups for p in group["params"]), None)
         if parameter is not None:
             boundary(self, parameter.engine)

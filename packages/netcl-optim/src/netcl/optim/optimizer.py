@@ -273,7 +273,7 @@ class Optimizer:
                 elif p.grad is not None:
                     p.grad.write(Tensor.zeros(p.grad.shape, p.grad.dtype, queue=p.grad.queue))
 
-    @watched
+    @partial(watched, closure_first=True)
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Takes one step; ``closure`` recomputes the gradients and returns the loss, which is returned."""
         loss = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 from netcl.runtime.prediction.call_log import PeriodLog
@@ -30,14 +31,19 @@ class Place:
         self.waits: int = 0
         self.resumes: int = 0  # the period in which a waiting place begins again
         self.refused: bool = False
-        self.missed: tuple[int, list[int]] | None = None  # a read that the stretch has no part for
+        self.change: Callable[[Stretch], Stretch] | None = None  # of the stretch, by what its last period has shown
         self.selections: set[Any] = set()  # rows that select other elements of a tensor from outside in each period
 
     def note(self, pending: PredictedPeriod) -> None:
-        """Notes that a period was not as predicted, or that a value was read where the stretch has no end of a part."""
-        known = self.stretch.barriers if self.stretch is not None else ()
-        if pending.missed and pending.missed not in known and len(known) < _READS:
-            self.missed = pending.missed, pending.held
+        """Notes that a period was not as predicted, that a value was read where the stretch has no end of a part, or
+        that a tensor from outside was another one.
+        """
+        stretch, missed, varied = self.stretch, pending.missed, pending.varied
+        known = stretch.barriers if stretch is not None else ()
+        if missed and missed not in known and len(known) < _READS:
+            self.change = methodcaller("divided", missed, pending.held)
+        elif stretch is not None and varied is not None and stretch.can_vary(varied):
+            self.change = methodcaller("varying", varied)
         else:
             self.fail()
 
@@ -46,12 +52,12 @@ class Place:
         self.selections.add(target)
         self.before, self.logs = None, 0
 
-    def divide(self) -> None:
-        """Makes the stretch again, with a part that ends before the read that was missed."""
+    def improve(self) -> None:
+        """Makes the stretch again, with the change that its last period has shown."""
         assert self.stretch is not None
-        assert self.missed is not None
-        (position, held), self.missed = self.missed, None
-        self.stretch = self.stretch.divided(position, held)
+        assert self.change is not None
+        change, self.change = self.change, None
+        self.stretch = change(self.stretch)
 
     def fail(self) -> None:
         """Notes a period that was not as predicted."""

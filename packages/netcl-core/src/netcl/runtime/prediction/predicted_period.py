@@ -53,6 +53,7 @@ class PredictedPeriod:
         self.guarded: bool = False
         self.missed: int | None = None  # the position of a read that ended the prediction
         self.held: list[int] = []  # the slots that the program referred to there
+        self.varied: int | None = None  # a tensor from outside that was another one than in the periods of the log
         self.later: gradients.Mark = gradients.Mark("known once the predicted calls are computed", self)
         self._marked: list[Storage] = []
         self._replay: Replay | None = None
@@ -198,10 +199,14 @@ class PredictedPeriod:
 
     def _is_input(self, number: int, value: Any) -> bool:
         """Returns True if ``value`` can be the input ``number``, which it is from then on."""
-        if self.outside[number] is not None or not isinstance(value, TensorData):
+        if not isinstance(value, TensorData):
             return False
         engine, shape, dtype, requires_grad = self.stretch.specs[number]
         if value.engine is not engine or value.shape != shape or value.dtype != dtype:
+            return False
+        if self.outside[number] is not None:
+            if not (requires_grad or value._requires_grad) and self.stretch.outside[number] is not None:
+                self.varied = number
             return False
         deferred = value._storage.deferred
         if value._requires_grad is not requires_grad or (deferred is not None and deferred[0] is self):

@@ -223,13 +223,13 @@ class ThreadPredictor:
     # -- periods -------------------------------------------------------------------------------------------------------
 
     def boundary(self, owner: Any, engine: Any) -> None:
-        """Ends a period with a step of the optimizer ``owner``, and begins the next one."""
+        """Ends a period with a step of the optimizer ``owner``, and begins the next one; None: with no next one."""
         if self._logging or self.postponed:
             self._due = owner, engine
             return
         self._end()
         self._engine = engine
-        if config.get("REPLAY") == "off":
+        if owner is None or config.get("REPLAY") == "off":
             self._place_ref = None
             return
         place = self._place_of(owner)
@@ -238,9 +238,9 @@ class ThreadPredictor:
         warm = 1 if self._hinted or config.get("REPLAY") == "early" else _WARM
         if place.refused or place.periods < max(place.resumes, warm):
             return
-        if place.stretch is not None and place.missed is not None:
+        if place.stretch is not None and place.change is not None:
             try:
-                place.divide()
+                place.improve()
             except _FAULTS as error:
                 self._refuse(str(error))
                 return
@@ -352,7 +352,9 @@ _thread = _Thread()
 
 
 def boundary(owner: Any, engine: Any) -> None:
-    """Ends a period of the calling thread's loop: ``owner``, an optimizer on ``engine``, has taken a step."""
+    """Ends a period of the calling thread's loop: ``owner``, an optimizer on ``engine``, has taken a step. An owner can
+    be another object that lives as long as its loop; with None no period begins.
+    """
     if open_here(engine) is None:
         _thread.predictor.boundary(owner, engine)
 

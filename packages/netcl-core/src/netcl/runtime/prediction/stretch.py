@@ -31,6 +31,8 @@ from netcl.runtime.prediction.calls import (
 
 __all__ = ["Stretch", "alike"]
 
+_VARIED = 8  # inputs that were the same objects in both logged periods
+
 
 def alike(before: PeriodLog, log: PeriodLog) -> bool:
     """Returns True if two periods have equal calls, of tensors from outside with equal properties."""
@@ -65,15 +67,22 @@ def selection_of(before: PeriodLog, log: PeriodLog) -> Any:
 class Stretch:
     """The calls of two periods that are alike, and what they use: ``outside`` has the tensors that are the same objects
     in both, None for an input. ``results`` are what outlives a period, or is read in it. ``barriers`` are the positions
-    of these reads, each before the call of this number: what comes before one is a part of the captured step.
+    of these reads, each before the call of this number: what comes before one is a part of the captured step. The
+    ``varied`` are inputs that were the same objects in both periods.
 
     Raises Unpredictable, or CaptureError, if the period cannot be captured.
     """
 
     def __init__(
-        self, before: PeriodLog, log: PeriodLog, results: Sequence[Result], barriers: Iterable[int] = ()
+        self,
+        before: PeriodLog,
+        log: PeriodLog,
+        results: Sequence[Result],
+        barriers: Iterable[int] = (),
+        varied: Iterable[int] = (),
     ) -> None:
         self.logs: tuple[PeriodLog, PeriodLog] = (before, log)
+        self.varied: frozenset[int] = frozenset(varied)
         self.barriers: list[int] = sorted(barriers)
         self.calls: list[Call] = log.calls
         self.blocks: list[Any] = log.blocks
@@ -85,7 +94,7 @@ class Stretch:
         self.geometries: dict[int, Geometry] = {
             made.slot: made.geometry for call in self.calls for made in call.made if made.geometry
         }
-        shared = before.shared | log.shared
+        shared = before.shared | log.shared | self.varied
         pairs = enumerate(zip(before.outside, log.outside))
         self.outside: list[Any] = [y if x is y and number not in shared else None for number, (x, y) in pairs]
         self.specs: list[tuple[Any, ...]] = [
@@ -207,11 +216,22 @@ class Stretch:
         """Returns the same stretch with one part more, which ends at ``position``. The slots ``held``, which may be
         read there, are results too.
         """
-        aliases = [alias for alias, _ in self.aliases]
-        known = {result.slot for result in (*self.results, *aliases)}
+        known = {result.slot for result in self._all_results}
         known.update(slot for slot, geometry in self.geometries.items() if geometry.overlaps)  # cannot be written
         more = [Result(slot, None, outlives=False) for slot in held if slot not in known]
-        return Stretch(*self.logs, [*self.results, *aliases, *more], {*self.barriers, position})
+        return Stretch(*self.logs, [*self._all_results, *more], {*self.barriers, position}, self.varied)
+
+    def can_vary(self, number: int) -> bool:
+        """Returns True if the constant from outside can be an input: no call writes it, and few were constants."""
+        return len(self.varied) < _VARIED and not any(number in call.written for call in self.calls)
+
+    def varying(self, number: int) -> Stretch:
+        """Returns the same stretch with the constant from outside as an input."""
+        return Stretch(*self.logs, self._all_results, self.barriers, {*self.varied, number})
+
+    @property
+    def _all_results(self) -> list[Result]:
+        return [*self.results, *(alias for alias, _ in self.aliases)]
 
     def begin(self) -> Replay:
         """Begins to compute a period; raises CaptureError if it would be another one, before anything is computed."""

@@ -1,0 +1,129 @@
+"""The pairs of L-BFGS as rows of one matrix, with all their products on the host.
+
+The two-loop recursion (Nocedal 1980) reads the pairs in products of two vectors alone, and its result is a sum of the
+pairs and the gradient. So it runs on the host over the matrix of products, in double precision, and the device computes
+two matrix products for each iteration: of the pairs with what is new, and of the result's weights with the pairs (Chen,
+Wang and Zhou, "Large-scale L-BFGS using MapReduce", 2014).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+
+# The pair of a step and of the change of the gradient is stored if their product exceeds this number.
+_CURVATURE = 1e-10
+_FIRST_SLOTS = 12  # the matrix begins with rows for as many pairs, and doubles
+
+
+class History:
+    """The last ``size`` pairs of a step s and of the change y of the gradient g, for a ``grad`` of n elements.
+
+    ``rows``, (2 slots + 1, n), has s of each slot, y of each slot, and g. ``order`` has the slots of the pairs, oldest
+    first; one slot is always free for the next pair. ``products``, (2 slots + 1, 2 slots + 1) float64, are of the rows.
+    """
+
+    def __init__(self, grad: Tensor, size: int) -> None:
+        self.size: int = size
+        self.order: list[int] = []
+        self.scale: float = 1.0  # the diagonal of the first inverse Hessian
+        self._make(grad, min(size + 1, _FIRST_SLOTS))
+
+    def _make(self, grad: Tensor, slots: int) -> None:
+        self.slots = slots
+        self.rows: Tensor = Tensor.zeros((2 * slots + 1, grad.size), grad.dtype, queue=grad.queue)
+        self.products = np.zeros((2 * slots + 1, 2 * slots + 1))
+
+    @property
+    def _places(self) -> list[int]:
+        """The rows of the pairs: first all s, then all y, oldest first."""
+        return [*self.order, *(self.slots + slot for slot in self.order)]
+
+    def _grow(self) -> None:
+        """Doubles the slots."""
+        before, places, products = self.rows, self._places, self.products
+        self._make(before[0], min(self.size + 1, 2 * self.slots))
+        self.order = list(range(len(self.order)))
+        for old, new in zip(places, self._places):
+            self._write(new, before[old])
+        self.products[np.ix_(self._places, self._places)] = products[np.ix_(places, places)]
+
+    def _write(self, row: int, values: Tensor) -> None:
+        ag.narrow(self.rows, 0, row, 1).write(ag.reshape(values, (1, -1)))
+
+    def push(self, step: Tensor, change: Tensor, grad: Tensor) -> None:
+        """Adds a pair, in the place of the oldest one if there are ``size``, unless s y is about 0. ``grad`` is the
+        gradient from now on.
+        """
+        if len(self.order) + 1 > self.slots or (len(self.order) + 1 == self.slots <= self.size):
+            self._grow()
+        slot = next(slot for slot in range(self.slots) if slot not in self.order)
+        new = [slot, self.slots + slot, 2 * self.slots]
+        for row, values in zip(new, (step, change, grad)):
+            self._write(row, values)
+        fresh = ag.stack([step, change, grad], 1)
+        products = ag.matmul(self.rows, fresh).numpy().astype(np.float64)
+        self.products[:, new] = products
+        self.products[new, :] = products.T
+        curvature = self.products[new[0], new[1]]
+        if curvature > _CURVATURE:
+            self.order = [*self.order, slot][-self.size :]
+            self.scale = float(curvature / self.products[new[1], new[1]])
+
+    def direction(self) -> tuple[Tensor, float]:
+        """Returns minus the inverse Hessian times the gradient, by the two-loop recursion, and its product with the
+        gradient.
+        """
+        products, slots, last = self.products, self.slots, 2 * self.slots
+        weights = np.zeros(last + 1)
+        weights[last] = -1.0
+        along = {}
+        for slot in reversed(self.order):
+            along[slot] = weights @ products[:, slot] / products[slot, slots + slot]
+            weights[slots + slot] -= along[slot]
+        weights *= self.scale
+        for slot in self.order:
+            weights[slot] += along[slot] - weights @ products[:, slots + slot] / products[slot, slots + slot]
+        factors = Tensor.from_host(self.rows.queue, weights.reshape(1, -1), self.rows.dtype)
+        return ag.reshape(ag.matmul(factors, self.rows), (-1,)), float(weights @ products[:, last])
+
+    def state(self) -> dict[str, Any]:
+        """Returns the states in PyTorch's layout; ``slots`` and ``products`` are of netcl, so that a run that is
+        resumed computes the same bits.
+        """
+        places, count = self._places, len(self.order)
+        rows = [ag.reshape(ag.narrow(self.rows, 0, place, 1), (-1,)) for place in places]
+        inverse = [1.0 / float(self.products[slot, self.slots + slot]) for slot in self.order]
+        return {
+            "old_stps": rows[:count], "old_dirs": rows[count:], "ro": inverse, "H_diag": self.scale,
+            "slots": [self.slots, *self.order], "products": self.products[np.ix_(places, places)],
+        }  # fmt: skip
+
+    @classmethod
+    def of(cls, state: dict[str, Any], grad: Tensor, size: int) -> History:
+        """Returns the history of a ``state``, which may be one of torch.optim."""
+        history = cls(grad, size)
+        steps, changes = state["old_stps"][-size:], state["old_dirs"][-size:]
+        slots = state.get("slots")
+        if slots is not None and len(slots) == len(steps) + 1:
+            history._make(grad, slots[0])
+            history.order = list(slots[1:])
+        else:
+            while history.slots <= len(steps):
+                history._make(grad, min(size + 1, 2 * history.slots))
+            history.order = list(range(len(steps)))
+        places = history._places
+        for place, values in zip(places, (*steps, *changes)):
+            history._write(place, values)
+        products = state.get("products")
+        if products is None or len(products) != len(places):
+            products = ag.matmul(history.rows, history.rows.T)[places][:, places]
+        if isinstance(products, Tensor):  # a state that was loaded
+            products = products.numpy()
+        history.products[np.ix_(places, places)] = products
+        history.scale = float(state["H_diag"])
+        return history
