@@ -8,6 +8,7 @@ import os
 import pickle
 import signal
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -17,11 +18,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import netcl as nc
 import netcl.autograd as ag
+from netcl import nn
 from netcl.amp import GradScaler
 from netcl.autograd.graph import saved_tensors_hooks
 from netcl.core import Tensor, config
 from netcl.core.errors import DeviceLostError, OutOfMemoryError, ShapeError
+from netcl.core.ops_table.hook_stack import hooks_of_thread
 from netcl.core.tensor.factories import from_numpy
 from netcl.ops.random import manual_seed, rand
 from netcl.optim import LBFGS, SGD, Adam
@@ -59,6 +63,17 @@ class Net:
         loss.backward()
         self.optimizer.step()
         return loss
+
+
+class Scaled(nn.Module):
+    """A layer on a parameter of a Net."""
+
+    def __init__(self, weight: Any) -> None:
+        super().__init__()
+        self.weight = weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ag.tanh(ag.matmul(x, self.weight) * 0.5)
 
 
 def plain(value: Any) -> Any:
@@ -835,3 +850,55 @@ def test_an_error_in_a_predicted_closure_comes_out_and_the_next_step_works(repla
     for optimizer in (Adam, LBFGS):
         assert same(loop, optimizer=optimizer)
     assert replays() > STEPS
+
+
+@pytest.mark.parametrize("zero_at", ["front", "middle", "end"])
+def test_a_compiled_module_is_predicted_from_the_third_step_on(zero_at: str) -> None:
+    def losses(compiles: bool) -> tuple[list[bytes], list[int]]:
+        net = Net()
+        model = Scaled(net.first)
+        optimizer, call = Adam(net.parameters, lr=0.05), nc.compile(model) if compiles else model
+        seen, replayed = [], []
+        before = prediction.report().replays
+        for _ in range(5):
+            if zero_at == "front":
+                optimizer.zero_grad()
+            loss = ag.matmul(call(net.tensor(4, 8)), net.second).square().mean()
+            if zero_at == "middle":
+                optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            if zero_at == "end":
+                optimizer.zero_grad()
+            seen.append(loss.numpy().tobytes())
+            replayed.append(prediction.report().replays - before)
+        return seen, replayed
+
+    def in_a_thread(compiles: bool) -> tuple[list[bytes], list[int]]:
+        """Runs the loop with a predictor that has had no hint yet."""
+        results: list[Any] = []
+        thread = threading.Thread(target=lambda: results.append(losses(compiles)))
+        thread.start()
+        thread.join()
+        (result,) = results
+        return result
+
+    seen, replayed = in_a_thread(True)
+    assert seen == in_a_thread(False)[0]
+    assert replayed == [0, 0, 1, 2, 3]
+
+
+def test_a_hint_without_a_step_logs_no_more_than_a_call() -> None:
+    states = []
+
+    def loop() -> None:
+        net = Net()
+        call = nc.compile(Scaled(net.first))
+        for _ in range(3):
+            call(net.tensor(4, 8))
+            states.append(len(hooks_of_thread.state[1]))
+
+    thread = threading.Thread(target=loop)
+    thread.start()
+    thread.join()
+    assert states == [1, 0, 0]

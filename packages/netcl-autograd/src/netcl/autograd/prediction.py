@@ -25,7 +25,7 @@ else:
         """Returns the function: nothing predicts its calls."""
         return function
 
-    def hint() -> bool:
+    def hint(engine: Any = None) -> bool:
         """Returns False: no call is predicted."""
         return False
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from netcl.autograd.levels import LEVELS, without
 from netcl.autograd.mode import state
 from netcl.autograd.prediction import hint
-from netcl.core import config
+from netcl.core import Tensor, config
 from netcl.core.ops_table.dispatch import pop_hook, push_hook
 
 if TYPE_CHECKING:
@@ -43,9 +43,20 @@ class Jitted:
         relaxed = self._fast_math or bool(config.get("FAST_MATH"))
         if outer is not None and outer.relaxed == relaxed:
             return self._fn(*args, **kwargs)
-        if not relaxed and state.enabled and hint():  # a captured step will fuse the ops
+        if not relaxed and state.enabled and hint(self._engine_of_training(args)):  # a captured step will fuse the ops
             return self._fn(*args, **kwargs)
         return self._run(RecordedTrace(self._cache, relaxed), args, kwargs)
+
+    def _engine_of_training(self, args: tuple[Any, ...]) -> Any:
+        """Returns the engine of the first tensor among the arguments of a module in training mode, else None."""
+        modules = (
+            self._fn,
+            getattr(self._fn, "__self__", None),
+            *args[:1],
+        )  # a module, its method, or a function of it
+        if not any(getattr(module, "training", False) is True for module in modules):
+            return None
+        return next((value.engine for value in args if isinstance(value, Tensor)), None)
 
     def _run(self, trace: RecordedTrace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         outer = state.trace

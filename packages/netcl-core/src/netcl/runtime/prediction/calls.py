@@ -75,11 +75,18 @@ class Call:
     checks: tuple[tuple[int, Any], ...] = ()  # of the arguments: (0, slot), (1, number from outside) or (2, template)
 
     @property
-    def selects(self) -> bool:
-        """True if the call may give other elements, or an alias, of tensors from outside, and is in no graph."""
+    def references(self) -> list[Any]:
+        """The references to tensors in the arguments."""
         references: list[Any] = []
         filled((self.args, self.kwargs), references.append)
-        if any(type(reference) is Slot for reference in references) or any(made.requires_grad for made in self.made):
+        return references
+
+    @property
+    def selects(self) -> bool:
+        """True if the call may give other elements, or an alias, of tensors from outside, and is in no graph."""
+        if any(type(reference) is Slot for reference in self.references) or any(
+            made.requires_grad for made in self.made
+        ):
             return False
         row = self.target
         if isinstance(row, OpRow):

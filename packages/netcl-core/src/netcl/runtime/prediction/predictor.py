@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 from netcl.core import config
@@ -61,6 +61,7 @@ class ThreadPredictor:
         self._armed = False  # the next call begins a predicted period
         self._engine: Any = None  # of the place
         self._hinted = False
+        self._early: PeriodLog | None = None  # of the part of the first period that follows a hint
         self._logging = False  # a call is run and logged
         self.postponed: bool = False  # the function that takes the step has more to do
         self._due: tuple[Any, Any] | None = None  # the owner and the engine of a period that ends in that call
@@ -227,6 +228,7 @@ class ThreadPredictor:
         if self._logging or self.postponed:
             self._due = owner, engine
             return
+        early, self._early = self._early if self._early is self._log else None, None
         self._end()
         self._engine = engine
         if owner is None or config.get("REPLAY") == "off":
@@ -235,6 +237,10 @@ class ThreadPredictor:
         place = self._place_of(owner)
         self._place_ref = weakref.ref(place)
         place.periods += 1
+        if early is not None and early.calls and early.engine is engine and place.periods == 1:
+            with suppress(*_FAULTS):
+                early.close()
+                place.before = early
         warm = 1 if self._hinted or config.get("REPLAY") == "early" else _WARM
         if place.refused or place.periods < max(place.resumes, warm):
             return
@@ -278,12 +284,27 @@ class ThreadPredictor:
             due, self._due = self._due, None
             self.boundary(*due)
 
-    def hint(self) -> bool:
-        """Has new places predicted early; returns True while calls are logged or predicted."""
+    def hint(self, engine: Any) -> bool:
+        """Has new places predicted early; returns True while calls are logged or predicted.
+
+        The first hint begins to log on ``engine``, if that is given, until the first step of an optimizer; a second one
+        before that step ends it.
+        """
+        if self._early is not None and self._early is self._log:
+            self._stop()
+        elif not self._hinted and engine is not None and not (self._log or self._pending or self._armed):
+            self._log_early(engine)
         self._hinted = True
         hooks = hooks_of_thread.state[1]
         first: Any = hooks[0][1] if hooks else None
         return first is self
+
+    def _log_early(self, engine: Any) -> None:
+        """Begins to log before the first step of an optimizer."""
+        if config.get("REPLAY") != "off" and open_here(engine) is None:
+            self._engine = engine
+            self._log = self._early = PeriodLog(engine)
+            self._start()
 
     def _end(self) -> None:
         pending, log, place = self._pending, self._log, self._place
@@ -367,11 +388,12 @@ def postponing(ends: bool = True) -> AbstractContextManager[None]:
     return _thread.predictor.postponing(ends)
 
 
-def hint() -> bool:
-    """Notes that the program has asked for compiled calls: periods of the calling thread are predicted from the fourth
-    one on. Returns True while its calls are logged or predicted, so that they must not be fused as they are made.
+def hint(engine: Any = None) -> bool:
+    """Notes that the program has asked for compiled calls: periods of the calling thread are predicted from the third
+    one on if the first call, on ``engine``, is one of training; else from the fourth one on. Returns True while its
+    calls are logged or predicted, so that they must not be fused as they are made.
     """
-    return _thread.predictor.hint()
+    return _thread.predictor.hint(engine)
 
 
 def report() -> Report:

@@ -35,13 +35,20 @@ _VARIED = 8  # inputs that were the same objects in both logged periods
 
 
 def alike(before: PeriodLog, log: PeriodLog) -> bool:
-    """Returns True if two periods have equal calls, of tensors from outside with equal properties."""
-    if len(before.calls) != len(log.calls) or before.blocks != log.blocks or before.engine is not log.engine:
+    """Returns True if two periods have equal calls, of tensors from outside with equal properties. The first period of
+    a program may begin later, after calls without tensors such as ``zero_grad``.
+    """
+    more = len(log.calls) - len(before.calls)
+    if before.engine is not log.engine or len(before.outside) != len(log.outside) or more < 0:
         return False
-    if len(before.outside) != len(log.outside):
+    if any(call.made or call.written or call.references for call in log.calls[:more]):
         return False
-    for a, b in zip(before.calls, log.calls):
-        if a.target is not b.target or (a.record, a.enabled, a.block, a.ends) != (b.record, b.enabled, b.block, b.ends):
+    if not more and before.blocks != log.blocks:
+        return False
+    for a, b in zip(before.calls, log.calls[more:]):
+        if a.target is not b.target or (a.record, a.enabled, a.ends) != (b.record, b.enabled, b.ends):
+            return False
+        if (before.blocks[a.block] != log.blocks[b.block]) if more else (a.block != b.block):
             return False
         if (a.made, a.written) != (b.made, b.written):
             return False
