@@ -84,9 +84,7 @@ class Call:
     @property
     def selects(self) -> bool:
         """True if the call may give other elements, or an alias, of tensors from outside, and is in no graph."""
-        if any(type(reference) is Slot for reference in self.references) or any(
-            made.requires_grad for made in self.made
-        ):
+        if any(made.requires_grad for made in self.made) or any(type(each) is Slot for each in self.references):
             return False
         row = self.target
         if isinstance(row, OpRow):
