@@ -66,14 +66,12 @@ class CSVSource:
                 names = self.names()
             first = 0
             while block := lines.block():
-                packed = _columns(block, lines.mark, len(names))
+                columns: list[Any] | None = _columns(block, lines.mark, len(names))
                 numbers: Sequence[int]
-                columns: Sequence[Any]
-                if packed is None:
+                if columns is None:
                     lines.give_back(block)
                     numbers, columns = self._rows(reader, lines, len(names))
                 else:
-                    columns = packed
                     numbers = range(lines.number + 1, lines.number + 1 + len(columns[0]))
                     lines.number = numbers[-1]
                 for rows in pieces(size, len(numbers)):
@@ -112,7 +110,7 @@ class CSVSource:
             raise TableError(f"{self.path}, line 1: two columns have the name {twice!r}; rename one")
         return names
 
-    def _rows(self, reader: Any, lines: _Limited, width: int) -> tuple[list[int], list[list[str]]]:
+    def _rows(self, reader: Any, lines: _Limited, width: int) -> tuple[list[int], list[Any]]:
         """Returns lines and columns of the rows that begin in the lines that were given back, without empty ones."""
         numbers, rows = [], []
         with closing(self._checked(reader, lines)) as checked:
