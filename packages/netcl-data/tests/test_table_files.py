@@ -52,7 +52,7 @@ def test_a_wrong_type_at_prediction_is_named(file: Path) -> None:
     encoding = Table({"a": [1.0, 2.0]}).fit()
     with pytest.raises(TableError, match=r"t\.csv, line 3, column 'a': 'x' is no number .* as the column had in"):
         encoding.dataset(Table(write(file, "a\n1\nx\n")))
-    with pytest.raises(TableError, match="the table has no column 'a', which the model reads; it has b"):
+    with pytest.raises(TableError, match=r"t\.csv has no column 'a', which the model reads; it has b"):
         encoding.dataset(Table(write(file, "b\n1\n")))
 
 

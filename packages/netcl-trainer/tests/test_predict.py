@@ -199,7 +199,7 @@ def test_a_model_of_numbers_is_asked_by_a_table(numbers: Path, capsys: Any) -> N
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x,z\n1,2\n", "the table has no column 'y', which the model reads; it has x, z"),
+        ("x,z\n1,2\n", "csv has no column 'y', which the model reads; it has x, z"),
         ("x,y\n1,2\n1,?\n", "new.csv, line 3, column 'y': the value is missing"),
         ("x,y\n1,2\nq,1\n", "new.csv, line 3, column 'x': 'q' is no number within float32, as the column had"),
         ("", "new.csv holds no rows of data"),
