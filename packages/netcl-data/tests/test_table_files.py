@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -49,7 +52,7 @@ def test_a_wrong_type_at_prediction_is_named(file: Path) -> None:
     encoding = Table({"a": [1.0, 2.0]}).fit()
     with pytest.raises(TableError, match=r"t\.csv, line 3, column 'a': 'x' is no number .* as the column had in"):
         encoding.dataset(Table(write(file, "a\n1\nx\n")))
-    with pytest.raises(TableError, match="the table has no column 'a', which the model reads; it has b"):
+    with pytest.raises(TableError, match=r"t\.csv has no column 'a', which the model reads; it has b"):
         encoding.dataset(Table(write(file, "b\n1\n")))
 
 
@@ -156,6 +159,7 @@ def peak(path: Path) -> int:
 
 def test_the_memory_of_a_table_does_not_grow_with_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four times the rows need as much memory."""
+    monkeypatch.setattr(csv_file, "_BLOCK", 1 << 14)
     monkeypatch.setattr("netcl.data.tables.columns._DISTINCT", 100)
     monkeypatch.setattr("netcl.data.tables.columns._SAMPLED", 1 << 12)
     monkeypatch.setattr("netcl.data.tables.table._ROWS", 1 << 10)
@@ -168,3 +172,84 @@ def test_the_memory_of_a_table_does_not_grow_with_its_file(tmp_path: Path, monke
         peaks.append(peak(write(tmp_path / f"{rows}.csv", "a,b,c,city,y\n" + "\n".join(lines))))
     assert peaks[1] < 1.2 * peaks[0]
     assert peaks[1] < (tmp_path / "80000.csv").stat().st_size
+
+
+# -- numbers and lines without objects of Python ---------------------------------------------------------------------
+
+NUMBERS = [
+    *("0", "-0", "+7", "1.", ".5", "-.25", ".", "-", "+", "--1", "1-", "1.2.3", "1e5", "-1E-3", "inf", "nan", "0.1"),
+    *("1_0", "0x1f", "9007199254740992", "9007199254740993", "999999999999999", "0.123456789012345", "1,5", "١٢"),
+    *("-0.12345678901234", "12345678.87654321", "1234567890123.45", "-99999999999999.9", "00012.500", "3.4028235e38"),
+    "340282346638528859811704183484516925440.0",
+]
+
+
+def cells_of(column: str, file: Path, decimal: str = ".") -> list[tuple[bytes, bool]]:
+    """Returns bits and validity of each number of a column, by the arrays or, with a quote in the line, by csv."""
+    chunks = Table(file, delimiter=";", decimal=decimal).chunks()
+    values = [chunk.columns[column].numbers() for chunk in chunks]
+    return [(number.tobytes(), bool(wrong)) for numbers, flags in values for number, wrong in zip(numbers, flags)]
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_numbers_by_arrays_are_those_of_float(decimal: str, file: Path) -> None:
+    """The same cells within quotes are read by the csv module and float()."""
+    rng = np.random.default_rng(0)
+    drawn = [f"{value:.{digits}f}" for digits in range(12) for value in rng.normal(size=200) * 10.0 ** (digits - 2)]
+    texts = [text.replace(".", decimal) for text in [*NUMBERS, *drawn, *map(repr, rng.normal(size=500))]]
+    write(file, "a;b\n" + "\n".join(f"{text};1" for text in texts) + "\n")
+    fast = cells_of("a", file, decimal)
+    write(file, "a;b\n" + "\n".join(f'"{text}";1' for text in texts) + "\n")
+    assert fast == cells_of("a", file, decimal)
+    expected = next(at for at, text in enumerate(texts) if text == "0" + decimal + "1")
+    assert fast[expected] == (np.float64(0.1).tobytes(), False)
+
+
+LINES = [
+    *("1,a\n", " 2 ,\tb c \n", "3,\n", ",x\n", "NA,null\n", "\n", ",\n", "4,d\r\n", "\r\n", '5,"e,\n""f"""\n'),
+    *('"6",g\n', "7,Zürich\n", "8,\xa0h\n", "9,\x1fi\n", "10,longer than sixteen bytes\n", "?,n/a\n", '11,j"k\n'),
+    "12,\x00l\n",  # Python 3.10's csv refuses it
+]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_lines_by_arrays_are_those_of_the_csv_module(seed: int, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of every kind after each other: cells, missing ones and lines."""
+    monkeypatch.setattr(csv_file, "_BLOCK", 24)
+    drawn = np.random.default_rng(seed).integers(0, len(LINES) - (sys.version_info < (3, 11)), 60)
+    content = "x,y\n" + "".join(LINES[at] for at in drawn)
+    write(file, content if seed % 2 else content.rstrip("\n"))
+    reader = csv.reader(io.StringIO(file.read_bytes().decode(), newline=""))
+    next(reader)
+    expected = [(reader.line_num, *(cell.strip() for cell in row)) for row in reader if any(row)]
+    got = []
+    for chunk in Table(file, delimiter=",").chunks(7):
+        x, y = chunk.columns["x"], chunk.columns["y"]
+        assert chunk.first == len(got)
+        assert x.missing.tolist() == [text in x.missing_values for text in x.texts()]
+        assert y.missing.tolist() == [text in y.missing_values for text in y.texts()]
+        places = [int(x.place(at).rpartition(" ")[2]) for at in range(len(chunk))]
+        got += list(zip(places, x.texts(), y.texts()))
+    assert got == expected
+
+
+@pytest.mark.parametrize("row", ["1,2,3\n", "1\n", '1,"2",3\n'])
+def test_a_row_of_another_length_deep_in_a_file_is_named(row: str, file: Path) -> None:
+    """Two lines of which one has a cell too many and one a cell too few, too."""
+    for bad in (row, f"{row}1\n"):
+        write(file, "a,b\n" + "1,2\n" * 30_000 + bad + "1,2\n" * 9)
+        with pytest.raises(TableError, match=r"t\.csv, line 30002: expected 2 cells, got [13]"):
+            len(Table(file))
+
+
+def test_most_lines_are_read_without_the_csv_module(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quote slows down its block only."""
+    slow = []
+    split = csv_file._columns
+    monkeypatch.setattr(csv_file, "_columns", lambda *given: slow.append(split(*given) is None) or split(*given))
+    write(file, "a,b\n" + "1,2\n" * 400_000 + '"3",4\n' + "1,2\n" * 400_000)
+    table = Table(file)
+    assert len(table) == 800_001
+    assert sum(slow) == 1
+    assert len(slow) > 5
+    assert table.facts["a"].numbers.high == 3

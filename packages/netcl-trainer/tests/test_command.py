@@ -166,6 +166,11 @@ def test_train_evaluate_predict_and_go_on(config: Path, capsys: Any) -> None:
         ("epochs = 2", "epochs = 0", r":20:1: epochs must be at least 1, got 0"),
         ("lr = 0.01", "lr = -1", r":10:1: \[optimizer\] cannot be made: expected lr of at least 0"),
         ("n = 300", "n = 300\nroot = 3", r":7:1: unknown key 'root' in \[data\]"),
+        (
+            'name = "example_digits"',
+            'name = "ImageFolder"\npath = "images"',
+            r":6:1: unknown key 'path' in \[data\]; did you mean 'root'\? known are",
+        ),
         ('"AdamW"', '"AdanW"', r":11:1: unknown optimizer 'AdanW'; did you mean 'AdamW'\?"),
         ("[scheduler]", "[schedule]", r":14:1: unknown table \[schedule\]; did you mean 'scheduler'\?"),
         ('"ReLU"', '"Relu"', r":2:1: layer 2 of \[model\]: unknown layer 'Relu'; did you mean 'ReLU'\?"),

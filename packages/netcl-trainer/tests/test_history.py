@@ -203,6 +203,7 @@ def test_a_bar_in_a_notebook_is_that_of_notebooks(
     class Bar(tqdm):
         def __init__(self, *args: object, **options: Any) -> None:
             made.append(options["total"])
+            assert options["file"] is sys.stdout  # what is on stderr has a red ground there
             super().__init__(*args, **{**options, "file": io.StringIO()})
 
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
@@ -220,6 +221,8 @@ def test_a_notebook_shows_curves_and_epochs(history: History) -> None:
     assert shown.count("<svg") >= 2
     assert "</table>" in shown
     assert "@scope (.netcl-history)" in shown
+    # On a dark system the first column had a dark ground and the dark letters of a light notebook.
+    assert "color: var(--ink); background: var(--page)" in shown.partition("</style>")[0]
     assert "no epochs" in History()._repr_html_()
 
 

@@ -153,7 +153,7 @@ def test_a_broken_image_is_skipped_and_named(images: Path, capsys: Any) -> None:
     (images / "images" / "dark" / "broken.png").write_bytes(b"\x89PNG nothing")
     code, out, error = told(capsys, "predict", images / "out" / "model.netcl", images / "images")
     assert code == 1
-    assert "broken.png cannot be read, it is no image" in error
+    assert "broken.png cannot be read, it is no image: its bytes are of no format that Pillow reads\n" in error
     assert out.count(" class ") == 12
     assert "accuracy 100.00 % of 12" in out
     code, _, error = told(capsys, "train", images / "a.toml")
@@ -199,7 +199,7 @@ def test_a_model_of_numbers_is_asked_by_a_table(numbers: Path, capsys: Any) -> N
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x,z\n1,2\n", "the table has no column 'y', which the model reads; it has x, z"),
+        ("x,z\n1,2\n", "csv has no column 'y', which the model reads; it has x, z"),
         ("x,y\n1,2\n1,?\n", "new.csv, line 3, column 'y': the value is missing"),
         ("x,y\n1,2\nq,1\n", "new.csv, line 3, column 'x': 'q' is no number within float32, as the column had"),
         ("", "new.csv holds no rows of data"),

@@ -1,4 +1,8 @@
-"""netcl: the doors to the installed layers, opened when a name is first used."""
+"""netcl trains and runs neural networks on any OpenCL device, by PyTorch's names.
+
+Tensors and their functions are here (``netcl.tensor``, ``netcl.relu``). ``netcl.nn``, ``optim``, ``data``, ``trainer``,
+``distributed``, ``io``, ``autograd`` and ``torch`` are layers that are installed separately.
+"""
 
 from __future__ import annotations
 

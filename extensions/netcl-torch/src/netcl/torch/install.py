@@ -16,7 +16,8 @@ from netcl.core.tensor.generator import default_generator
 from netcl.torch import tree
 
 _COMPILED = {
-    "torchaudio": "it calls PyTorch's own library; read files with scipy.io.wavfile, compute with torch's functions",
+    "torchaudio": "it calls PyTorch's own library; read files with scipy.io.wavfile, and compute spectra with "
+    "scipy.signal (torch.stft needs complex dtypes)",
     "torchtext": "it calls PyTorch's own library, and is no longer developed; split texts in Python",
     "torchvision._C": "it calls PyTorch's own library",
 }

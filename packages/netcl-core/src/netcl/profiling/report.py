@@ -39,8 +39,8 @@ figure, .wrap { margin: 1rem 0; overflow-x: auto; background: linear-gradient(to
 .grid { stroke: var(--line); stroke-width: 1; } .roof { stroke: var(--roof); stroke-width: 2.5; fill: none; }
 .point { fill: var(--point); fill-opacity: .55; stroke: var(--point); } text { fill: var(--ink); font-size: 13px; }
 .tick { fill: var(--faint); }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { text-align: right; padding: .3rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
+table { border-collapse: collapse; width: 100%; font-size: .9rem; font-variant-numeric: tabular-nums; }
+th, td { text-align: right; padding: .3rem .5rem; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th { font-weight: 600; } th:nth-child(-n+2), td:nth-child(-n+2) { text-align: left; } .unknown { color: var(--faint); }
 td:nth-child(2) { white-space: normal; min-width: 14rem; }
 th:first-child, td:first-child { position: sticky; left: 0; background: var(--paper); }

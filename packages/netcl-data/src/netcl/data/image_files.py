@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from netcl.data.budget import Budget, Meter
+from netcl.data.errors import DataFileError
 from netcl.data.reading import opened
 from netcl.data.transforms.images import pillow
 
@@ -53,7 +54,10 @@ def _identified(module: Any, file: BinaryIO) -> Any:
     except module.UnidentifiedImageError:
         module.init()  # rare formats; their modules are imported when needed
         file.seek(0)
-        return module.open(file, formats=_decoded_by_pillow(module))
+        try:
+            return module.open(file, formats=_decoded_by_pillow(module))
+        except module.UnidentifiedImageError:  # its text names an object of Python
+            raise DataFileError("its bytes are of no format that Pillow reads") from None
 
 
 def _decoded_by_pillow(module: Any) -> Sequence[str]:

@@ -124,7 +124,8 @@ class ProgressBar(Callback):
             total=trainer.steps_per_epoch,
             desc=_title(trainer),
             leave=False,
-            file=sys.stderr,
+            # In a notebook the characters of a bar on stderr are on red.
+            file=sys.stderr if sys.stderr.isatty() else sys.stdout,
             ncols=min(size.columns - 1, 120),
             nrows=size.lines,
             bar_format=None if trainer.steps_per_epoch is None else _BAR,

@@ -61,6 +61,11 @@ svg .curve.training { stroke: var(--training); } svg .curve.validation { stroke:
 @media (max-width: 30em) { svg text { font-size: 15px; } }  /* a chart is scaled to two thirds there */
 """
 
+_IN_NOTEBOOK = """
+:scope { color: var(--ink); background: var(--page); padding: .6rem; border-radius: 8px; }
+th, td { color: var(--ink); } tr { background: none !important; }
+"""
+
 
 # A Trainer and its validation loader.
 Source = tuple[Any, Any]
@@ -70,8 +75,8 @@ def notebook_view(history: EpochTable) -> str:
     """Returns the curves and the table of epochs as HTML for a notebook; a text if the history is empty."""
     if not history:
         return "<p>no epochs yet</p>"
-    # The page's style, for this element alone.
-    style = "".join(f"@scope (.netcl-history) {{ {_STYLE.replace(':root', ':scope')} }}")
+    # The page's style, for this element alone, in its own colours: a notebook may be light in a dark system.
+    style = f"@scope (.netcl-history) {{ {_STYLE.replace(':root', ':scope')} {_IN_NOTEBOOK} }}"
     return (
         f"<style>{style}</style><div class='netcl-history'><div class='charts'>{''.join(_charts(history))}</div>"
         f"{_epochs(history)}</div>"
@@ -255,7 +260,7 @@ def _figure(confidence: float, x: npt.NDArray[Any], label: int, guess: int, name
         shown = f'<img src="{png_uri(x)}" alt="a sample of class {meant}">'
     else:
         shown = escape(np.array2string(x.ravel()[:6], precision=3, separator=", "))
-    return f"<figure>{shown}<figcaption>said {said} ({100 * confidence:.0f} %)<br>is {meant}</figcaption></figure>"
+    return f"<figure>{shown}<figcaption>said {said} ({100 * confidence:.0f}\u00a0%)<br>is {meant}</figcaption></figure>"
 
 
 # -- settings of the run ---------------------------------------------------------------------------------------------

@@ -100,18 +100,19 @@ def label_merged(recording: Any, before: Iterable[Any], begin: int = 0) -> None:
     records of all that were there.
 
     A record has the sizes of its operands alone. A launch that is gone is counted to the smallest merged launch that
-    could hold its largest operand.
+    could hold its largest operand; merged launches of one size have the labels of both.
     """
     records = recording._records
     before = list(before)
     there, held = set(map(id, records)), set(map(id, before))
     gone = [record for record in before if record is not None and id(record) not in there]
     merged = [at for at in range(begin, len(records)) if records[at] is not None and id(records[at]) not in held]
-    merged.sort(key=lambda at: _largest(records[at]))
-    for at in merged:
-        parts = [part for part in gone if _largest(part) <= _largest(records[at]) or at == merged[-1]]
+    sizes = sorted({_largest(records[at]) for at in merged})
+    for size in sizes:
+        parts = [part for part in gone if _largest(part) <= size or size == sizes[-1]]
         gone = [part for part in gone if part not in parts]
-        label_launches(recording, at, joined_label(getattr(part.name, "op", "") for part in parts), 1)
+        for at in (at for at in merged if _largest(records[at]) == size):
+            label_launches(recording, at, joined_label(getattr(part.name, "op", "") for part in parts), 1)
 
 
 def _largest(record: Any) -> int:

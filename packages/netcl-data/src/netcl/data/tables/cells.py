@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from netcl.data.errors import DataFileError
+from netcl.data.tables.packed_texts import PackedTexts
 
 __all__ = ["MISSING_VALUES", "Cells", "Chunk", "TableError"]
 
@@ -32,14 +33,14 @@ class TableError(DataFileError):
 
 @dataclass(frozen=True)
 class Cells:
-    """Some cells of the column ``name``: ``values`` are texts (a list), or an array of numbers or datetime64.
+    """Some cells of the column ``name``: ``values`` are texts, or an array of numbers or datetime64.
 
     ``place(i)`` says where cell i is. ``missing_values`` are the texts that stand for nothing, ``decimal`` is the mark
     of a fraction.
     """
 
     name: str
-    values: list[str] | npt.NDArray[Any]
+    values: list[str] | PackedTexts | npt.NDArray[Any]
     place: Callable[[int], str]
     missing_values: frozenset[str] = frozenset(MISSING_VALUES)
     decimal: str = "."
@@ -58,9 +59,12 @@ class Cells:
     @cached_property
     def missing(self) -> Mask:
         """True for each cell without a value."""
+        if isinstance(self.values, PackedTexts):
+            return self.values.among(self.missing_values)
         if isinstance(self.values, list):
-            nothing = self.missing_values
-            return np.fromiter((text in nothing for text in self.values), bool, len(self.values))
+            if self.missing_values.isdisjoint(self.values):
+                return np.zeros(len(self.values), bool)
+            return np.array([*map(self.missing_values.__contains__, self.values)], bool)
         if self.values.dtype.kind == "M":
             return np.asarray(np.isnat(self.values))
         return np.asarray(np.isnan(self.values.astype(np.float64)))
@@ -69,6 +73,8 @@ class Cells:
         """Returns each cell as a text; whole numbers have no fraction."""
         if isinstance(self.values, list):
             return self.values
+        if isinstance(self.values, PackedTexts):
+            return self.values.texts
         if self.values.dtype.kind == "M":
             return [str(value) for value in self.values]
         return [str(int(value)) if float(value).is_integer() else repr(float(value)) for value in self.values]
@@ -78,7 +84,11 @@ class Cells:
         within float32.
         """
         missing = self.missing
-        if isinstance(self.values, list):
+        if isinstance(self.values, PackedTexts):
+            values = self.values.numbers(self.decimal)
+            rest = np.flatnonzero(np.isnan(values) & ~missing)
+            values[rest] = _floats(self.values.take(rest).texts, missing[rest], self.decimal)
+        elif isinstance(self.values, list):
             values = _floats(self.values, missing, self.decimal)
         elif self.values.dtype.kind == "M":
             values = np.full(len(self), np.nan)
@@ -94,10 +104,10 @@ class Cells:
         ISO 8601, or ``pattern`` of ``datetime.strptime``.
         """
         missing = self.missing
-        if isinstance(self.values, list):
-            values = np.array(
-                [math.nan if absent else _seconds(text, pattern) for text, absent in zip(self.values, missing)]
-            )
+        if isinstance(self.values, (list, PackedTexts)):
+            texts = self.texts()
+            seconds = {text: _seconds(text, pattern) for text in set(texts) - self.missing_values}
+            values = np.array([seconds.get(text, math.nan) for text in texts], np.float64)
         elif self.values.dtype.kind == "M":
             values = self.values.astype("datetime64[s]").astype(np.float64)
             values[missing] = np.nan
@@ -111,14 +121,11 @@ def _floats(texts: list[str], missing: Mask, decimal: str) -> Floats:
     """Returns the numbers in texts; NaN for a text that is none."""
     if decimal != ".":
         texts = [text.replace(decimal, ".") if "." not in text else "" for text in texts]
-    if not missing.any():
-        try:
-            values = np.array([float(text) for text in texts], np.float64)
-        except ValueError:
-            pass
-        else:
-            return values if not any("_" in text for text in texts) else np.array([*map(_number, texts)])
-    return np.array([math.nan if absent else _number(text) for text, absent in zip(texts, missing)], np.float64)
+    # Texts that are no numbers are often equal.
+    numbers = {text: _number(text) for text in set(texts)}
+    values = np.array([numbers[text] for text in texts], np.float64)
+    values[missing] = math.nan
+    return values
 
 
 def _number(text: str) -> float:
@@ -164,7 +171,10 @@ class Chunk:
 
 
 def _taken(cells: Cells, rows: npt.NDArray[np.int64]) -> Cells:
-    values = [cells.values[row] for row in rows] if isinstance(cells.values, list) else cells.values[rows]
+    if isinstance(cells.values, list):
+        values: Any = [*map(cells.values.__getitem__, rows.tolist())]
+    else:
+        values = cells.values.take(rows)
     return Cells(cells.name, values, _Moved(cells.place, rows), cells.missing_values, cells.decimal)
 
 

@@ -39,7 +39,8 @@ class Moments:
     high: float = -math.inf
     whole: bool = True
     keys: npt.NDArray[np.uint64] = field(default_factory=lambda: np.empty(0, np.uint64))
-    sample: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0, np.float64))
+    drawn: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0, np.float64))
+    largest: Any = None  # of the keys, once there are more rows than are kept
 
     def add(self, values: npt.NDArray[np.float64], first: int) -> None:
         """Adds values of the rows from ``first``; NaN is skipped."""
@@ -55,13 +56,25 @@ class Moments:
         self.low, self.high = min(self.low, float(values.min())), max(self.high, float(values.max()))
         self.whole = self.whole and bool((values == np.round(values)).all())
         keys = sample_keys(0, 0, rows)
-        if len(self.keys) == _SAMPLED:
-            chosen = keys < self.keys.max()
+        if self.largest is not None:
+            chosen = keys < self.largest
             keys, values = keys[chosen], values[chosen]
-        self.keys, self.sample = np.concatenate([self.keys, keys]), np.concatenate([self.sample, values])
+        self.keys, self.drawn = np.concatenate([self.keys, keys]), np.concatenate([self.drawn, values])
+        if len(self.keys) > _SAMPLED + _SAMPLED // 4:
+            self._select()
+
+    def _select(self) -> None:
+        """Keeps the values of the smallest keys."""
         if len(self.keys) > _SAMPLED:
             smallest = np.argpartition(self.keys, _SAMPLED)[:_SAMPLED]
-            self.keys, self.sample = self.keys[smallest], self.sample[smallest]
+            self.keys, self.drawn = self.keys[smallest], self.drawn[smallest]
+            self.largest = self.keys.max()
+
+    @property
+    def sample(self) -> npt.NDArray[np.float64]:
+        """The values of up to 65,536 rows, chosen by a hash of their numbers."""
+        self._select()
+        return self.drawn
 
     @property
     def std(self) -> float:
@@ -71,8 +84,9 @@ class Moments:
 
     @property
     def median(self) -> float:
-        """The median of up to 65,536 rows, chosen by a hash of their numbers."""
-        return float(np.median(self.sample)) if self.sample.size else 0.0
+        """The median of ``sample``."""
+        sample = self.sample
+        return float(np.median(sample)) if sample.size else 0.0
 
 
 @dataclass
@@ -106,7 +120,10 @@ class ColumnFacts:
             if at is not None:
                 self.no_date = self.no_date or cells.error(at, f"{cells.shown(at)} is no date")
         if self.distinct is not None:
-            self.distinct.update(text for text, absent in zip(cells.texts(), missing) if not absent)
+            texts = cells.texts()
+            if missing.any():
+                texts = [text for text, absent in zip(texts, missing.tolist()) if not absent]
+            self.distinct.update(texts)
             if len(self.distinct) > _DISTINCT:
                 self.distinct = None
 

@@ -155,8 +155,8 @@ def _ids(cells: Cells, values: list[str], unseen: str) -> npt.NDArray[np.int64]:
     """Returns the places of categories in ``values`` from 1 on, 0 for others."""
     places = {value: place for place, value in enumerate(values, 1)}
     missing = cells.missing
-    texts = ["" if absent else text for text, absent in zip(cells.texts(), missing)]
-    ids = np.fromiter((places.get(text, 0) for text in texts), np.int64, len(texts))
+    ids = np.array([places.get(text, 0) for text in cells.texts()], np.int64)
+    ids[missing] = places.get("", 0)
     if unseen == "error":
         at = first_of((ids == 0) & ~missing)
         if at is not None:

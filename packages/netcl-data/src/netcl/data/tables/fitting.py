@@ -98,17 +98,19 @@ class TableEncoding:
         Without any float32 input the first array is zeros (rows, 1). Raises TableError for a column that is missing,
         and with the place of a wrong cell.
         """
-        absent = [column.name for column in self.inputs if column.name not in chunk.columns]
-        if absent:
-            raise TableError(
-                f"the table has no column {absent[0]!r}, which the model reads; it has {', '.join(chunk.columns)}"
-            )
+        self.check_columns(list(chunk.columns), "the table")
         encoded = [column.encode(chunk.columns[column.name]) for column in self._plain()]
         numbers = np.concatenate(encoded, axis=1) if encoded else np.zeros((len(chunk), 1), np.float32)
         ids = [
             column.encode(chunk.columns[column.name]) for column in self.inputs if isinstance(column, EmbeddingInput)
         ]
         return (numbers, np.concatenate(ids, axis=1)) if ids else (numbers,)
+
+    def check_columns(self, names: Sequence[str], table: str) -> None:
+        """Raises TableError, with the name of the ``table``, unless it has the columns that the model reads."""
+        absent = next((column.name for column in self.inputs if column.name not in names), None)
+        if absent is not None:
+            raise TableError(f"{table} has no column {absent!r}, which the model reads; it has {', '.join(names)}")
 
     def encode_with_target(self, chunk: Chunk) -> Arrays:
         """Returns the inputs and the target of rows; the target is int64 (rows,) for classes, else float32 (rows,
@@ -130,6 +132,7 @@ class TableEncoding:
         """Returns the rows of a table as samples (inputs.., target). Arrays beyond ``memory`` bytes are in a temporary
         file, which is mapped.
         """
+        self.check_columns(table.columns, table.source.name)
         return write_rows((self.encode_with_target(chunk) for chunk in table.chunks()), self.classes, memory)
 
     def weights(self) -> list[float]:

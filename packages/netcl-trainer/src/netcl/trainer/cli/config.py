@@ -210,6 +210,9 @@ def _strange(value: Any) -> str:
     return next(filter(None, map(_strange, parts)), "")
 
 
+_PLACES = ("root", "path", "paths", "folder", "file")
+
+
 def call_of(entry: Any) -> tuple[Any, list[Any], dict[str, Any]]:
     """Returns name, arguments and keywords of an entry ``"ReLU"`` or ``["Conv2d", 1, 16, 3, {padding = 1}]``."""
     name, *args = entry if isinstance(entry, list) and entry else [entry]
@@ -221,7 +224,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """Returns ``; did you mean ..? known are ..`` for an error message; for long lists only the nearest name."""
     by_text = {key.lower(): key for key in known}
     close = difflib.get_close_matches(name.lower(), list(by_text), 1, 0.6)
-    # "learning_rate" should suggest "lr".
+    # "path" should suggest "root", and "learning_rate" should suggest "lr".
+    if not close and name in _PLACES:
+        close = [key for key in by_text if key in _PLACES]
     close = close or [key for key in by_text if key == "".join(word[:1] for word in name.lower().split("_"))]
     meant = f"; did you mean {by_text[close[0]]!r}?" if close else ";"
     return meant if close and len(by_text) > 20 else f"{meant} known are {', '.join(by_text.values())}"

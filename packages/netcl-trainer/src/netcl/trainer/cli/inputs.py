@@ -64,6 +64,7 @@ def _rows(path: Path, about: dict[str, Any], encoding: TableEncoding | None) -> 
         raise ConfigFileError(f"{path}: the model was not trained on a table; give arrays (.npy) or images")
     compared = True
     table = Table(path, missing_values=encoding.missing_values, **_reading(about))
+    encoding.check_columns(table.columns, table.source.name)
     for chunk in table.chunks():
         targets = None
         if compared and encoding.target is not None and all(name in chunk.columns for name in encoding.target.names):
