@@ -8,7 +8,7 @@
 // the launch as its flag, so that states of earlier launches need not be cleared. The text before this defines `state`,
 // GROUP, FAN and BEHIND(before, s), which puts the state `before` before the state `s`.
 
-#define WORDS (sizeof(state) / 4)
+#define WORDS ((sizeof(state) + 3) / 4)
 #define STATE_AT(index) (signals + 4 + (index) * 2 * WORDS)
 #define SIGNALS __global uint* signals, const uint signal_words
 #define BEGIN_SIGNALS(ticket) \
