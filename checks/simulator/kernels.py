@@ -31,7 +31,7 @@ from netcl.core.backend.opencl import templates
 from netcl.core.backend.opencl.contraction import conv, gemm
 from netcl.core.backend.opencl.contraction.matrix_unit import unit_trial
 from netcl.core.backend.opencl.contraction.minimal_filtering import winograd
-from netcl.core.backend.opencl.kernels.scans import sweep_scan
+from netcl.core.backend.opencl.kernels.scans import scan as scans
 from netcl.core.backend.opencl.kernels.selections import compaction
 from netcl.core.backend.opencl.kernels.softmax_attention import attention_unit
 from netcl.core.backend.opencl.kernels.sorts import sweep_sort
@@ -65,8 +65,8 @@ PER_OP = 3  # cases of an op
 # The modules of kernels that look back, and small tiles and fans.
 SWEEPS: tuple[tuple[Any, dict[str, Any]], ...] = (
     (sweep_sort, {"_EACH": 2, "_EACH_WIDE": 2, "_EACH_ALONE": 4, "_LEAST": 1}),
-    (sweep_scan, {"_STRETCHES": (2,)}),
-    (compaction, {"_SWEEP_EACH": 2}),
+    (scans, {"_WARP_STRETCHES": (2,)}),
+    (compaction, {"_SWEEP_GROUP": 32}),
     (look_back, {"FAN": 2}),
 )
 
@@ -454,7 +454,7 @@ def check_sweeps(engine: Any) -> int:
         given = engine.tensor(x, dtype)
         size, device = given.nbytes // x.size, templates.traits(engine)
         sort, single = (sweep_sort.sweep_sort(2, 1300, size, device, "twin", only) for only in (False, True))
-        scan = sweep_scan.sweep_scan("sum", dtype, 2, 2700, device, "twin")
+        scan = scans._warp_scan("sum", dtype, 2, 2700, device, "twin")
         assert sort is not None
         assert single is not None
         assert scan is not None
@@ -467,7 +467,7 @@ def check_sweeps(engine: Any) -> int:
         np.testing.assert_array_equal(engine.read(alone), np.sort(x, -1))
         y = RNG.integers(-9, 9, (2, 2700))
         sums = engine.empty(y.shape, dtype)
-        sweep_scan.sweep_rows(scan, "sum", False, engine, engine.tensor(y, dtype), sums)
+        scans._launch_rows(scan, "sum", False, engine, engine.tensor(y, dtype), sums)
         np.testing.assert_array_equal(engine.read(sums), np.cumsum(y, -1))
         ordered = engine.tensor(np.sort(x[0]), dtype)
         values, starts = compaction._swept(engine, "compaction_runs", ordered, "twin", dtype, "int64")

@@ -41,9 +41,10 @@ from netcl.core.backend.opencl.kernels.scans.scan_states import scan_program
 from netcl.core.backend.opencl.kernels.selections import compaction, select
 from netcl.core.backend.opencl.kernels.softmax_attention import attention, attention_unit
 from netcl.core.backend.opencl.kernels.sorts import sort, sweep_sort
+from netcl.core.backend.opencl.kernels.sorts.sort_keys import keyed_program
 from netcl.core.backend.opencl.kernels.sparse_products import sparse
 from netcl.core.backend.opencl.kernels.warps import cleared
-from netcl.core.backend.opencl.kernels.warps.warp_templates import WARP_TEMPLATES
+from netcl.core.backend.opencl.kernels.warps.look_back import WARP_TEMPLATES, templates
 from netcl.core.backend.opencl.kernels.windows import window
 from netcl.core.backend.opencl.templates import Traits
 from netcl.core.dtypes import itemsize
@@ -285,18 +286,16 @@ def _moves() -> Instances:
         for integer in ("int32", "int64"):
             for kernel in ("take_gradient", "gather_gradient", "sorted_gradient"):
                 yield f"index/{kernel}_{dtype}_{integer}", partial(index._sum_program, dtype, integer, kernel)
-    for group in (1, 256):
-        yield f"compaction/true_{group}", partial(compaction._program, "compaction_true", "bool", group)
+    for suffix, (group, warp) in {
+        "1": (1, ""),
+        "256": (256, ""),
+        **{warp: (256, warp) for warp in WARP_TEMPLATES},
+    }.items():
+        yield f"compaction/true_{suffix}", partial(compaction._program, "compaction_true", "bool", group, warp=warp)
         for dtype in ALL:
             for starts in (False, True):
-                name = f"compaction/runs_{dtype}_{group}{'_starts' * starts}"
-                yield name, partial(compaction._program, "compaction_runs", dtype, group, starts)
-    for warp in WARP_TEMPLATES:
-        yield f"compaction_sweep/true_{warp}", partial(compaction._sweep_program, "compaction_true", "bool", warp)
-        for dtype in ALL:
-            for starts in (False, True):
-                name = f"compaction_sweep/runs_{dtype}_{warp}{'_starts' * starts}"
-                yield name, partial(compaction._sweep_program, "compaction_runs", dtype, warp, starts)
+                name = f"compaction/runs_{dtype}_{suffix}{'_starts' * starts}"
+                yield name, partial(compaction._program, "compaction_runs", dtype, group, starts, warp)
 
 
 def _rows() -> Instances:
@@ -308,12 +307,14 @@ def _rows() -> Instances:
                 build = partial(scan_program, kind, dtype, "scan", "scan_levels", WIDTH=width)
                 yield f"scan/{kind}_{dtype}_{width}", build
             if kind != "linear":
-                build = partial(scan_program, kind, dtype, "scan_rows", GROUP=64, STRETCH=16)
-                yield f"scan_rows/{kind}_{dtype}", build
-                sizes = {"GROUP": 128, "STRETCH": 32, "FAN": 64, "REVERSE": int(kind == "prod")}
-                for warp, template in WARP_TEMPLATES.items():
-                    build = partial(scan_program, kind, dtype, template, "look_back", "scan_sweep", **sizes)
-                    yield f"scan_sweep/{kind}_{dtype}_{warp}", build
+                sizes = {"GROUP": 64, "STRETCH": 16, "FAN": 64, "REVERSE": int(kind == "prod")}
+                for suffix, warp, totals in (
+                    ("", "", 0),
+                    ("_totals", "", 1),
+                    *((f"_{warp}", warp, 0) for warp in WARP_TEMPLATES),
+                ):
+                    build = partial(scan_program, kind, dtype, *templates(warp), "scan_rows", TOTALS=totals, **sizes)
+                    yield f"scan_rows/{kind}_{dtype}{suffix}", build
         if itemsize(dtype) < 8:
             yield f"sort_rows/{dtype}", partial(sort._row_program, dtype, 512)
         for first, final in ((True, False), (False, False), (False, True)):
@@ -322,24 +323,18 @@ def _rows() -> Instances:
                 yield name, partial(sort._block_program, dtype, 256, first, final, alone)
                 for warp in WARP_TEMPLATES:
                     name = f"sort_sweep/{dtype}_{int(first)}{int(final)}{'_values' * alone}_{warp}"
-                    yield (
-                        name,
-                        partial(
-                            sweep_sort._program, dtype, "sort_sweep", 32 if alone else 16, warp, first, final, alone
-                        ),
-                    )
+                    each = 32 if alone else 16
+                    yield name, partial(sweep_sort.sweep_program, dtype, each, warp, first, final, alone)
         for alone in (False, True):
-            build = partial(sweep_sort._program, dtype, "sort_sweep_counts", 16, alone=alone)
+            build = partial(sweep_sort.counts_program, dtype, 16, alone)
             yield f"sort_sweep_counts/{dtype}{'_values' * alone}", build
         for name in ("cpu", "gpu"):
             for program in ("sort", "search"):
                 yield f"{program}/{dtype}_{name}", partial(sort._program, dtype, DEVICES[name], program)
-            alone = select._ALONE if name == "cpu" else ()
-            yield f"select/{dtype}_{name}", partial(select._program, dtype, ("select",), *alone)
-        yield (
-            f"select_rows/{dtype}",
-            partial(select._program, dtype, ("group_sums", "select_rows"), ("GROUP", 256), ("EACH", 8)),
-        )
+            alone = select._ALONE if name == "cpu" else {}
+            yield f"select/{dtype}_{name}", partial(keyed_program, dtype, "select", **alone)
+        sizes = {"GROUP": 256, "EACH": 8}
+        yield f"select_rows/{dtype}", partial(keyed_program, dtype, "group_sums", "select_rows", **sizes)
         for taps in (1, 2, 4) if dtype in ("float32", "float64") else (1,):
             for single, narrow in ((False, False), (True, True), (True, False)):
                 name = f"resample/{dtype}_{taps}{'_single' * single}{'_narrow' * narrow}"

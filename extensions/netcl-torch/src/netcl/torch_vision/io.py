@@ -19,20 +19,6 @@ from netcl.torch_vision.refused import Refusals
 from netcl.torch_vision.tensors import tensor_of
 from netcl.torch_vision.transforms.functional import to_pil_image
 
-__all__ = [
-    "ImageReadMode",
-    "decode_image",
-    "decode_jpeg",
-    "decode_png",
-    "encode_jpeg",
-    "encode_png",
-    "read_file",
-    "read_image",
-    "write_file",
-    "write_jpeg",
-    "write_png",
-]
-
 PathLike = str | os.PathLike[str]
 
 

@@ -8,42 +8,12 @@ from typing import Any, Literal
 import numpy as np
 
 from netcl.array_api.array import returns_arrays
-from netcl.array_api.rows import row
-from netcl.core.device.discovery import manager
+from netcl.array_api.rows import defined, row
 from netcl.core.dtypes import canonical
-from netcl.core.errors import DeviceNotFoundError
 from netcl.core.tensor import Tensor, factories
-
-__all__ = [
-    "arange",
-    "asarray",
-    "empty",
-    "empty_like",
-    "eye",
-    "from_dlpack",
-    "full",
-    "full_like",
-    "linspace",
-    "meshgrid",
-    "ones",
-    "ones_like",
-    "tril",
-    "triu",
-    "zeros",
-    "zeros_like",
-]
+from netcl.core.tensor.tensor import queue_of
 
 Shape = int | Sequence[int]
-
-
-def place(device: Any) -> Any:
-    """Returns the queue or handle that ``device`` names: a selector, handle or queue; None is the active device."""
-    if not isinstance(device, str):
-        return device
-    handle = manager.default(device)
-    if handle is None:
-        raise DeviceNotFoundError(f"there is no {device!r} device here")
-    return handle
 
 
 def _default_dtype(value: Any) -> str:
@@ -69,7 +39,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         raise ValueError("asarray: host data are copied to a device, which copy=False forbids")
     if dtype is None and hasattr(obj, "dtype") and obj.dtype == np.float64:
         dtype = "float64"
-    return Tensor.from_host(place(device), obj, dtype)
+    return Tensor.from_host(queue_of(device), obj, dtype)
 
 
 @returns_arrays
@@ -97,13 +67,13 @@ def arange(
 def full(shape: Shape, fill_value: float, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Returns a tensor of ``shape`` filled with ``fill_value``; the dtype is the number's if ``dtype`` is None."""
     name = _default_dtype(fill_value) if dtype is None else canonical(dtype)
-    return Tensor.from_shape(place(device), shape, name, fill=fill_value)
+    return Tensor.from_shape(queue_of(device), shape, name, fill=fill_value)
 
 
 @returns_arrays
 def empty(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Returns a tensor of ``shape`` with undefined content, float32 if ``dtype`` is None."""
-    return Tensor.from_shape(place(device), shape, dtype or "float32", fill=None)
+    return Tensor.from_shape(queue_of(device), shape, dtype or "float32", fill=None)
 
 
 @returns_arrays
@@ -191,3 +161,6 @@ def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """Returns the elements on and above diagonal ``k`` of matrices, and zeros below it."""
     return row("triu")(x, k)  # type: ignore[no-any-return]
+
+
+__all__ = defined(globals())

@@ -8,80 +8,10 @@ from typing import Any
 from netcl.array_api.array import floor_quotient, returns_arrays
 from netcl.array_api.creation import zeros_like
 from netcl.array_api.promotion import converted, together
-from netcl.array_api.rows import row
+from netcl.array_api.rows import defined, row
 from netcl.core.dtypes import integer_range, is_integer
 from netcl.core.errors import DTypeError
 from netcl.core.tensor import Tensor
-
-__all__ = [
-    "abs",
-    "acos",
-    "acosh",
-    "add",
-    "asin",
-    "asinh",
-    "atan",
-    "atan2",
-    "atanh",
-    "bitwise_and",
-    "bitwise_invert",
-    "bitwise_left_shift",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "ceil",
-    "clip",
-    "conj",
-    "copysign",
-    "cos",
-    "cosh",
-    "divide",
-    "equal",
-    "exp",
-    "expm1",
-    "floor",
-    "floor_divide",
-    "greater",
-    "greater_equal",
-    "hypot",
-    "imag",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "less",
-    "less_equal",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "logaddexp",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "maximum",
-    "minimum",
-    "multiply",
-    "negative",
-    "nextafter",
-    "not_equal",
-    "positive",
-    "pow",
-    "real",
-    "reciprocal",
-    "remainder",
-    "round",
-    "sign",
-    "signbit",
-    "sin",
-    "sinh",
-    "sqrt",
-    "square",
-    "subtract",
-    "tan",
-    "tanh",
-    "trunc",
-]
 
 Unary = Callable[[Tensor], Tensor]
 Binary = Callable[[Any, Any], Tensor]
@@ -241,3 +171,6 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
 def _limited(number: int, low: int, high: int) -> int:
     """Returns ``number`` limited to [low, high]."""
     return low if number < low else high if number > high else number
+
+
+__all__ = defined(globals())

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from netcl.array_api.creation import place
 from netcl.array_api.data_types import KINDS, type_of
+from netcl.core.backend.registry import engine_for
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.discovery import DeviceHandle, get_active_device, manager
+from netcl.core.tensor.tensor import queue_of
 
 __all__ = ["__array_namespace_info__"]
 
@@ -42,9 +43,7 @@ class Info:
         if unknown := [item for item in kinds if item not in KINDS]:
             raise ValueError(f"dtypes: unknown kind {unknown[0]!r}; expected one of {', '.join(KINDS)}")
         names = dict.fromkeys(name for item in kinds for name in KINDS[item])
-        handle = place(device)
-        queue = (get_active_device() if handle is None else handle).queue if not hasattr(handle, "finish") else handle
-        if not profile_of(queue).has_fp64:
+        if not profile_of(engine_for(queue_of(device)).queue).has_fp64:
             names.pop("float64", None)
         return {name: type_of(name) for name in names}
 

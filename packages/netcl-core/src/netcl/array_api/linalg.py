@@ -10,36 +10,10 @@ import netcl.linalg as _linalg
 from netcl.array_api.array import returns_arrays
 from netcl.array_api.manipulation import permute_dims
 from netcl.array_api.promotion import accumulated, converted, together
-from netcl.array_api.rows import row
+from netcl.array_api.rows import defined, row
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.layout import normalize_axes
 from netcl.core.tensor import Tensor
-
-__all__ = [
-    "cholesky",
-    "cross",
-    "det",
-    "diagonal",
-    "eigh",
-    "eigvalsh",
-    "inv",
-    "matmul",
-    "matrix_norm",
-    "matrix_power",
-    "matrix_rank",
-    "matrix_transpose",
-    "outer",
-    "pinv",
-    "qr",
-    "slogdet",
-    "solve",
-    "svd",
-    "svdvals",
-    "tensordot",
-    "trace",
-    "vecdot",
-    "vector_norm",
-]
 
 
 class Eigh(NamedTuple):
@@ -237,3 +211,6 @@ def vector_norm(
     if axis == () or (not x.ndim and math.isfinite(ord)):
         return row("abs")(x) if ord else converted(row("ne")(x, 0), x.dtype)
     return _linalg.vector_norm(x, ord, axis, keepdims)
+
+
+__all__ = defined(globals())

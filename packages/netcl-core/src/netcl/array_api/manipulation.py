@@ -8,28 +8,9 @@ import numpy as np
 
 from netcl.array_api.array import returns_arrays
 from netcl.array_api.promotion import together
-from netcl.array_api.rows import row
+from netcl.array_api.rows import defined, row
 from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.tensor import Tensor
-
-__all__ = [
-    "broadcast_arrays",
-    "broadcast_to",
-    "concat",
-    "expand_dims",
-    "flip",
-    "moveaxis",
-    "permute_dims",
-    "repeat",
-    "reshape",
-    "roll",
-    "squeeze",
-    "stack",
-    "take",
-    "take_along_axis",
-    "tile",
-    "unstack",
-]
 
 Axes = int | tuple[int, ...] | None
 
@@ -169,3 +150,6 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     wide = broadcast_to(x, (*shape[:dim], x.shape[dim], *shape[dim + 1 :]))
     where = broadcast_to(indices, (*shape[:dim], indices.shape[dim], *shape[dim + 1 :]))
     return row("take_along_axis")(wide, where, dim)  # type: ignore[no-any-return]
+
+
+__all__ = defined(globals())

@@ -8,24 +8,10 @@ from typing import Any, Literal, NamedTuple
 from netcl.array_api.array import returns_arrays
 from netcl.array_api.manipulation import reshape, take
 from netcl.array_api.promotion import together
-from netcl.array_api.rows import row
+from netcl.array_api.rows import defined, row
 from netcl.core.backend.host_sort import unique
 from netcl.core.errors import ShapeError
 from netcl.core.tensor import Tensor
-
-__all__ = [
-    "argmax",
-    "argmin",
-    "argsort",
-    "nonzero",
-    "searchsorted",
-    "sort",
-    "unique_all",
-    "unique_counts",
-    "unique_inverse",
-    "unique_values",
-    "where",
-]
 
 
 @returns_arrays
@@ -127,3 +113,6 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
 def unique_values(x: Tensor, /) -> Tensor:
     """Returns the distinct elements, sorted; each NaN is distinct."""
     return row("unique")(x)  # type: ignore[no-any-return]
+
+
+__all__ = defined(globals())

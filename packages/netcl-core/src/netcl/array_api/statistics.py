@@ -10,26 +10,10 @@ from netcl.array_api.array import returns_arrays
 from netcl.array_api.creation import full
 from netcl.array_api.manipulation import Axes, concat
 from netcl.array_api.promotion import accumulated, converted
-from netcl.array_api.rows import row
+from netcl.array_api.rows import defined, row
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.layout import normalize_axes
 from netcl.core.tensor import Tensor
-
-__all__ = [
-    "all",
-    "any",
-    "count_nonzero",
-    "cumulative_prod",
-    "cumulative_sum",
-    "diff",
-    "max",
-    "mean",
-    "min",
-    "prod",
-    "std",
-    "sum",
-    "var",
-]
 
 
 @returns_arrays
@@ -148,3 +132,6 @@ def diff(
         earlier = row("getitem")(value, lead + (slice(None, -1),))
         value = row("logical_xor" if value.dtype == "bool" else "sub")(later, earlier)
     return value if n else value.clone()
+
+
+__all__ = defined(globals())

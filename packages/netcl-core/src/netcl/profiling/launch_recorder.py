@@ -17,14 +17,9 @@ from netcl.core.backend.profiler_sink import FlopCount, ProfilerSink, Size, size
 from netcl.core.capture.labels import Labelled, current
 from netcl.core.expr.cost import expression_flops
 from netcl.core.expr.numpy_eval import Evaluator
+from netcl.core.process.opencl import cl
 from netcl.profiling.records import LaunchRecord, Span, Thread
 from netcl.profiling.timing import event_times, has_event_times
-
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
-
 
 _PENDING = 1024  # pending events, and bytes of host arrays held by copies, that lead to a wait
 _PENDING_BYTES = 64 << 20

@@ -11,12 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from netcl.core.backend.registry import engine_for
-
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
-
+from netcl.core.process.opencl import cl
 
 # Called with each region that ends: (name, began, ended), by ``time.perf_counter``.
 listeners: list[Callable[[str, float, float], None]] = []

@@ -30,14 +30,9 @@ from netcl.core.device.sub_devices import order_after as order_queue_after
 from netcl.core.dtypes import itemsize
 from netcl.core.errors import ShapeError
 from netcl.core.memory.queue_pools import create_zero_copy_buffer
+from netcl.core.process.opencl import cl
 from netcl.core.tensor import Tensor
 from netcl.runtime.stream import Stream
-
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
-
 
 Array = np.ndarray[Any, Any]
 _PART = 4096  # bytes at which the parts of packed tensors begin; drivers require up to 512

@@ -96,14 +96,14 @@ def test_long_rows_are_scanned(
     gpu: Any, kind: str, dtype: str, rows: int, extent: int, stretch: int, fan: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both ways; the second sizes have more whole FANs of tiles than a FAN has tiles."""
-    from netcl.core.backend.opencl.kernels.scans import sweep_scan
+    from netcl.core.backend.opencl.kernels.scans import scan
     from netcl.core.backend.opencl.kernels.warps import look_back
 
     if kind == "logsumexp" and dtype[0] == "i":
         pytest.skip("needs floats: integers have no logarithms")
-    monkeypatch.setattr(sweep_scan, "_STRETCHES", (stretch,))
+    monkeypatch.setattr(scan, "_WARP_STRETCHES", (stretch,))
     monkeypatch.setattr(look_back, "FAN", fan)
-    sweep_scan.sweep_scan.cache_clear()
+    scan._warp_scan.cache_clear()
     rng = np.random.default_rng(0)
     x = rng.standard_normal((rows, extent)) if dtype[0] != "i" else rng.integers(-100, 100, (rows, extent))
     if kind == "prod":
@@ -113,7 +113,7 @@ def test_long_rows_are_scanned(
     for reverse in (False, True):
         log = launches(gpu)
         found = gpu.scan(kind, given, axis=1, reverse=reverse)
-        assert "row_sweep" in log
+        assert "row_scan" in log
         assert "row_totals" not in log
         values, positions = found if kind == "max" else (found, None)
         again = gpu.scan(kind, given, axis=1, reverse=reverse)
@@ -129,7 +129,7 @@ def test_long_rows_are_scanned(
             at = positions.numpy()
             taken = np.take_along_axis(walked, at[:, ::-1] if reverse else at, 1)
             assert np.array_equal(taken[:, ::-1] if reverse else taken, wanted)
-    sweep_scan.sweep_scan.cache_clear()
+    scan._warp_scan.cache_clear()
 
 
 def test_the_trial_sorts_on_the_device(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +158,7 @@ def test_other_devices_sort_in_chunks(engine: Any) -> None:
 
 
 def test_sweeps_need_a_group_and_local_memory() -> None:
-    from netcl.core.backend.opencl.kernels.scans.sweep_scan import SweepScan, sweep_scan
+    from netcl.core.backend.opencl.kernels.scans.scan import _RowScan, _warp_scan
     from netcl.core.backend.opencl.kernels.sorts.sweep_sort import SweepSort, sweep_sort
 
     for rows, extent, size, seen, alone, expected in (
@@ -178,8 +178,8 @@ def test_sweeps_need_a_group_and_local_memory() -> None:
         ("max", "float64", GPU, 16, 49), ("sum", "float32", GPU._replace(local_memory=16 * 1024), 16, 49),
         ("sum", "float32", GPU._replace(local_memory=8 * 1024), 0, 0), ("sum", "float32", GPU._replace(group=64), 0, 0),
     ):  # fmt: skip
-        expected = SweepScan("twin", 2, 100_000, stretch, tiles) if tiles else None
-        assert sweep_scan(kind, dtype, 2, 100_000, seen, "twin") == expected, (kind, dtype)
+        expected = _RowScan(128, stretch, 2, 100_000, tiles, 128 * stretch, "twin") if tiles else None
+        assert _warp_scan(kind, dtype, 2, 100_000, seen, "twin") == expected, (kind, dtype)
 
 
 def test_unique_elements(gpu: Any) -> None:
@@ -194,19 +194,17 @@ def test_unique_elements(gpu: Any) -> None:
 @pytest.mark.parametrize(("size", "fan"), [(40_001, 64), (300_000, 4)])
 def test_true_elements_are_listed(gpu: Any, share: float, size: int, fan: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second size has more whole FANs of tiles than a FAN has tiles."""
-    from netcl.core.backend.opencl.kernels.selections import compaction
     from netcl.core.backend.opencl.kernels.warps import look_back
 
     monkeypatch.setattr(look_back, "FAN", fan)
-    compaction._sweep_program.cache_clear()
     for seed in range(2):  # the second one by the plan of the first one
         mask = np.random.default_rng(seed).random(size) < share
         found = gpu.nonzero(gpu.tensor(mask, "bool"))
         assert np.array_equal(found.numpy(), np.flatnonzero(mask))
         if share < 0.25:  # in memory of its own
             assert found.buffer.size < 8 * size
-    assert "list_sweep" in planned(gpu)
-    compaction._sweep_program.cache_clear()
+    assert "list_true" in planned(gpu)
+    assert "count_true" not in planned(gpu)
 
 
 def test_the_first_of_equal_floats_are_listed(gpu: Any) -> None:
@@ -214,7 +212,8 @@ def test_the_first_of_equal_floats_are_listed(gpu: Any) -> None:
     x = np.random.default_rng(5).standard_normal(60_000).astype(np.float32).round(2)
     x[:4], x[-5:] = [np.nan, 0.0, -0.0, np.inf], np.nan
     values, inverse, counts = ops.unique(gpu.tensor(x, "float32"), return_inverse=True, return_counts=True)
-    assert "list_sweep" in planned(gpu)
+    assert "list_true" in planned(gpu)
+    assert "count_true" not in planned(gpu)
     expected, back, often = np.unique(x, return_inverse=True, return_counts=True, equal_nan=False)
     assert np.array_equal(values.numpy(), expected, equal_nan=True)
     assert np.array_equal(counts.numpy(), often)
@@ -247,7 +246,7 @@ def test_replays_have_the_bits_of_eager_calls(gpu: Any) -> None:
 
 
 def test_each_row_has_a_template() -> None:
-    from netcl.core.backend.opencl.kernels.warps.warp_templates import WARP_TEMPLATES
+    from netcl.core.backend.opencl.kernels.warps.look_back import WARP_TEMPLATES
     from netcl.core.tuning.warp_table import WARPS
 
     assert WARP_TEMPLATES.keys() == WARPS.keys()

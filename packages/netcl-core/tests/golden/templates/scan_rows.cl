@@ -1,8 +1,11 @@
 // scan_rows/sum_float32
 #pragma OPENCL FP_CONTRACT OFF
 #define DTYPE_FLOAT32 1
+#define TOTALS 0
 #define GROUP 64
 #define STRETCH 16
+#define FAN 64
+#define REVERSE 0
 #define LOOPS __attribute__((vec_type_hint(float16)))
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -34,51 +37,25 @@ typedef struct {
     SECOND second;
 } state;
 
-// Scans of rows on devices with coalesced accesses: a work-group of GROUP work-items iterates over a chunk of a row in
-// blocks of GROUP * STRETCH elements, staged in local memory and padded against bank conflicts. A work-item combines
-// STRETCH elements, the group scans the states of its work-items (Hillis and Steele: Data parallel algorithms.
-// Communications of the ACM 29, 1986), and the state of the blocks before is carried along.
-//
-// A row of one chunk is read once. For other rows `row_totals` gives the states of the chunks, and `row_scan` begins
-// with the combination of the earlier states.
-
-#define STAGE(i) ((i) + (i) / STRETCH)
-#define PLACE(i) (size_t)(origin + (long)(i) * step)
-#define BEHIND(before, s) { \
-        state both = before; \
-        APPEND(both.first, both.second, s.first, s.second) \
-        s = both; \
+// The sum of `own` over the work-items up to this one of N, in `all` (Hillis and Steele: Data parallel algorithms. Communications of
+// the ACM 29, 1986, by steps of four). `sums` has room for 2 * N; sums[now + i] is the sum up to work-item i afterwards.
+#define SUM_UP(sums, N, item, own, all, now) \
+    uint all = (own), now = 0; \
+    sums[item] = all; \
+    barrier(CLK_LOCAL_MEM_FENCE); \
+    for (uint far = 1; far < (N); far *= 4) { \
+        if (item >= far) all += sums[now + item - far]; \
+        if (item >= 2 * far) all += sums[now + item - 2 * far]; \
+        if (item >= 3 * far) all += sums[now + item - 3 * far]; \
+        now = (N) - now; \
+        sums[now + item] = all; \
+        barrier(CLK_LOCAL_MEM_FENCE); \
     }
 
-#define CHUNK \
-    const uint item = get_local_id(0), first = item * STRETCH; \
-    const size_t row = get_group_id(0) / g.chunks, chunk = get_group_id(0) % g.chunks; \
-    const size_t head = chunk * g.length, tail = min((size_t)g.extent, head + (size_t)g.length); \
-    const long step = g.reverse ? -1 : 1;
-
-// A block of `count` elements from `begin` on: staged, after all its loads are under way, and `own`, the state of a work-item's.
-#define BLOCK \
-    const uint count = min((size_t)(GROUP * STRETCH), tail - begin), last = min(count, first + STRETCH); \
-    const long origin = row * g.extent + (g.reverse ? g.extent - 1 - (long)begin : (long)begin); \
-    REAL loaded[STRETCH]; \
-    for (uint k = 0; k < STRETCH; k++) \
-        loaded[k] = LOAD(x, (size_t)(origin + (long)min(item + k * GROUP, count - 1) * step)); \
-    for (uint k = 0; k < STRETCH; k++) \
-        if (item + k * GROUP < count) shared[STAGE(item + k * GROUP)] = loaded[k]; \
-    barrier(CLK_LOCAL_MEM_FENCE); \
-    state own = {0, 0}; \
-    if (first < count) { \
-        REAL a = shared[STAGE(first)]; \
-        SECOND b = SECOND_OF(0, (long)(begin + first)); \
-        for (uint i = first + 1; i < last; i++) APPEND(a, b, shared[STAGE(i)], SECOND_OF(0, (long)(begin + i))) \
-        own = (state){a, b}; \
-    } \
-    states[item] = own; \
-    barrier(CLK_LOCAL_MEM_FENCE)
-
-// Combines the first `n` states into the first one.
-#define COMBINE(n) \
-    for (uint far = 1; far < (n); far *= 2) { \
+// Combines the first `n` of `states`, at most `most`, into the first one. Intel's CPU compiler gets a loop with barriers wrong whose
+// end it does not know to be the same for all work-items.
+#define COMBINE(n, most) \
+    for (uint far = 1; far < (most); far *= 2) { \
         if (item % (2 * far) == 0 && item + far < (n)) { \
             state behind = states[item + far]; \
             BEHIND(states[item], behind) \
@@ -87,74 +64,148 @@ typedef struct {
         barrier(CLK_LOCAL_MEM_FENCE); \
     }
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void row_totals(OPERANDS, __global state* restrict totals, const walk g) {
-    __local REAL shared[GROUP * (STRETCH + 1)];
-    __local state states[GROUP];
-    CHUNK;
-    state carry;
-    for (size_t begin = head; begin < tail; begin += GROUP * STRETCH) {
-        BLOCK;
-        const uint n = (count + STRETCH - 1) / STRETCH;
-        COMBINE(n)
-        state all = states[0];
-        if (begin > head) BEHIND(carry, all)
-        carry = all;
-        barrier(CLK_LOCAL_MEM_FENCE);
+// Combines `number` states, which TAKE(index, s) reads from `begin` on, into the first of `states`, in their order.
+#define COMBINE_SHARES(TAKE, begin, number, states) { \
+        const uint share = ((number) + GROUP - 1) / GROUP, n = ((number) + share - 1) / share; \
+        if (item < n) { \
+            state of_share; \
+            TAKE((begin) + item * share, of_share) \
+            for (uint i = item * share + 1; i < min((number), (item + 1) * share); i++) { \
+                state behind; \
+                TAKE((begin) + i, behind) \
+                BEHIND(of_share, behind) \
+                of_share = behind; \
+            } \
+            states[item] = of_share; \
+        } \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        COMBINE(n, GROUP) \
     }
-    if (item == 0) totals[get_group_id(0)] = carry;
-}
+// Scans of rows on devices with coalesced accesses. A work-group of GROUP work-items scans tiles of ALL elements, staged in local
+// memory and padded against bank conflicts: a work-item combines STRETCH elements in registers, and the group scans the states of
+// its work-items (Hillis and Steele: Data parallel algorithms. Communications of the ACM 29, 1986).
+//
+// The state before a tile comes in one of two ways. A work-group of a chunk of `length` elements carries it from tile to tile; where
+// a row has several chunks, `row_totals` gives their states, and `row_scan` begins with the combination of the earlier ones. With
+// warps (kernels/warps) a chunk is a tile, and `row_scan` looks back at the states that others publish (look_back.cl), so that a
+// row is read once.
+
+#define ALL (GROUP * STRETCH)
+#define STAGE(i) ((i) + (i) / STRETCH)
+#define PLACE(i) (size_t)(origin + (REVERSE ? -(long)(i) : (long)(i)))
+#define BEHIND(before, s) { \
+        state both = before; \
+        APPEND(both.first, both.second, s.first, s.second) \
+        s = both; \
+    }
+
+#ifdef SIGNALS
+#define TILES const long begin = head;
+#else
+#define SIGNALS __global const state* restrict totals
+#define TILES for (long begin = head; begin < tail; begin += ALL)
+#define BEGIN_SIGNALS(number) const size_t number = get_group_id(0);
+#define END_SIGNALS
+#define TOTAL(i, s) s = totals[i];
+#endif
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void row_scan(OPERANDS, __global const state* restrict totals, __global STORAGE* restrict out,
+#if TOTALS
+void row_totals(OPERANDS, __global state* restrict totals, const walk g) {
+#else
+void row_scan(OPERANDS, SIGNALS, __global STORAGE* restrict out,
               const walk g) {
+#endif
     __local REAL shared[GROUP * (STRETCH + 1)];
-    __local state states[2 * GROUP];
-    CHUNK;
+    __local state states[2 * GROUP], total;
+    const uint item = get_local_id(0), first = item * STRETCH;
+    BEGIN_SIGNALS(number)
+    const size_t row = number / (size_t)g.chunks, chunk = number - row * g.chunks;
+    const long head = chunk * g.length, tail = min(g.extent, head + g.length);
     state carry;
-    if (chunk) {
-        const size_t share = (chunk + GROUP - 1) / GROUP, n = (chunk + share - 1) / share;
-        if (item < n) {
-            state own = totals[row * g.chunks + item * share];
-            for (size_t i = item * share + 1; i < min(chunk, (item + 1) * share); i++) {
-                const state behind = totals[row * g.chunks + i];
-                APPEND(own.first, own.second, behind.first, behind.second)
-            }
-            states[item] = own;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        COMBINE(n)
+#ifdef TOTAL
+    if (chunk && !TOTALS) {
+        COMBINE_SHARES(TOTAL, row * g.chunks, (uint)chunk, states)
         carry = states[0];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    for (size_t begin = head; begin < tail; begin += GROUP * STRETCH) {
-        BLOCK;
+#endif
+    TILES {
+        const uint count = min((long)ALL, tail - begin);
+        const long origin = (long)row * g.extent + (REVERSE ? g.extent - 1 - begin : begin);
+        REAL own[STRETCH];
+        if (count == ALL) {
+#pragma unroll
+            for (uint k = 0; k < STRETCH; k++) own[k] = LOAD(x, PLACE(item + k * GROUP));
+        } else {
+#pragma unroll
+            for (uint k = 0; k < STRETCH; k++) own[k] = LOAD(x, PLACE(min(item + k * GROUP, count - 1)));
+        }
+#pragma unroll
+        for (uint k = 0; k < STRETCH; k++) shared[STAGE(item + k * GROUP)] = own[k];
+        barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+        for (uint k = 0; k < STRETCH; k++) own[k] = shared[STAGE(first + k)];
+        // Behind the row's end are copies of its last element, in states that are not read.
+        REAL a = own[0];
+        SECOND b = SECOND_OF(0, begin + first);
+#pragma unroll
+        for (uint k = 1; k < STRETCH; k++) APPEND(a, b, own[k], SECOND_OF(0, begin + first + k))
+        state s = {a, b};
+        states[item] = s;
+        barrier(CLK_LOCAL_MEM_FENCE);
+#if TOTALS
+        COMBINE(GROUP, GROUP)
+        s = states[0];
+        if (begin > head) BEHIND(carry, s)
+        carry = s;
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (item == 0) totals[number] = carry;
+#else
         uint now = 0;  // of the two sets of states
         for (uint far = 1; far < GROUP; far *= 2) {
-            if (item >= far && first < count) BEHIND(states[now + item - far], own)
+            if (item >= far) BEHIND(states[now + item - far], s)
             now = GROUP - now;
-            states[now + item] = own;
+            states[now + item] = s;
             barrier(CLK_LOCAL_MEM_FENCE);
         }
-        if (first < count) {
-            state s = {shared[STAGE(first)], SECOND_OF(0, (long)(begin + first))};
-            if (item) BEHIND(states[now + item - 1], s)
-            if (begin) BEHIND(carry, s)
-            REAL a = s.first;
-            SECOND b = s.second;
-            for (uint i = first;;) {
-                shared[STAGE(i)] = RESULT(a, b);
-                if (++i >= last) break;
-                APPEND(a, b, shared[STAGE(i)], SECOND_OF(0, (long)(begin + i)))
-            }
+        state earlier = states[now + max(item, 1u) - 1];  // of the work-items before
+        if (item == GROUP - 1) {
+#ifdef LOOK_BACK
+            PUBLISH_STATE(number, s)
+#endif
+            total = s;
         }
-        state all = states[now + (count - 1) / STRETCH];
-        if (begin) BEHIND(carry, all)
-        carry = all;
         barrier(CLK_LOCAL_MEM_FENCE);
-        for (uint i = item; i < count; i += GROUP) {
-            STORE(shared[STAGE(i)], out, PLACE(i));
+#ifdef LOOK_BACK
+        LOOK_BACK(g.before, row, g.chunks, chunk, total, states, carry)
+#endif
+        a = own[0];
+        b = SECOND_OF(0, begin + first);
+        s = (state){a, b};
+        if (item) BEHIND(earlier, s)
+        if (begin) BEHIND(carry, s)
+        a = s.first, b = s.second;
+#pragma unroll
+        for (uint k = 0; k < STRETCH; k++) {
+            if (k) APPEND(a, b, own[k], SECOND_OF(0, begin + first + k))
+            const uint i = first + k;
+            shared[STAGE(i)] = RESULT(a, b);
+        }
+        s = total;
+        if (begin) BEHIND(carry, s)
+        carry = s;
+        barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+        for (uint k = 0; k < STRETCH; k++) {
+            const uint i = item + k * GROUP;
+            if (i < count) {
+                STORE(shared[STAGE(i)], out, PLACE(i));
+            }
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
+    END_SIGNALS
+#endif
 }

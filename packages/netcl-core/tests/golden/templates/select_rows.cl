@@ -25,6 +25,35 @@
         barrier(CLK_LOCAL_MEM_FENCE); \
     }
 
+// Combines the first `n` of `states`, at most `most`, into the first one. Intel's CPU compiler gets a loop with barriers wrong whose
+// end it does not know to be the same for all work-items.
+#define COMBINE(n, most) \
+    for (uint far = 1; far < (most); far *= 2) { \
+        if (item % (2 * far) == 0 && item + far < (n)) { \
+            state behind = states[item + far]; \
+            BEHIND(states[item], behind) \
+            states[item] = behind; \
+        } \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+    }
+
+// Combines `number` states, which TAKE(index, s) reads from `begin` on, into the first of `states`, in their order.
+#define COMBINE_SHARES(TAKE, begin, number, states) { \
+        const uint share = ((number) + GROUP - 1) / GROUP, n = ((number) + share - 1) / share; \
+        if (item < n) { \
+            state of_share; \
+            TAKE((begin) + item * share, of_share) \
+            for (uint i = item * share + 1; i < min((number), (item + 1) * share); i++) { \
+                state behind; \
+                TAKE((begin) + i, behind) \
+                BEHIND(of_share, behind) \
+                of_share = behind; \
+            } \
+            states[item] = of_share; \
+        } \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        COMBINE(n, GROUP) \
+    }
 // Radix select, most significant digit first, of rows by a work-group each: the first `wanted` elements of a row in the order of
 // keys, sorted (`first_of_rows`), or the position of the one at a given place of that order (`kth_of_rows`).
 //

@@ -77,6 +77,35 @@ typedef ulong element;  // the key above the position
         barrier(CLK_LOCAL_MEM_FENCE); \
     }
 
+// Combines the first `n` of `states`, at most `most`, into the first one. Intel's CPU compiler gets a loop with barriers wrong whose
+// end it does not know to be the same for all work-items.
+#define COMBINE(n, most) \
+    for (uint far = 1; far < (most); far *= 2) { \
+        if (item % (2 * far) == 0 && item + far < (n)) { \
+            state behind = states[item + far]; \
+            BEHIND(states[item], behind) \
+            states[item] = behind; \
+        } \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+    }
+
+// Combines `number` states, which TAKE(index, s) reads from `begin` on, into the first of `states`, in their order.
+#define COMBINE_SHARES(TAKE, begin, number, states) { \
+        const uint share = ((number) + GROUP - 1) / GROUP, n = ((number) + share - 1) / share; \
+        if (item < n) { \
+            state of_share; \
+            TAKE((begin) + item * share, of_share) \
+            for (uint i = item * share + 1; i < min((number), (item + 1) * share); i++) { \
+                state behind; \
+                TAKE((begin) + i, behind) \
+                BEHIND(of_share, behind) \
+                of_share = behind; \
+            } \
+            states[item] = of_share; \
+        } \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        COMBINE(n, GROUP) \
+    }
 // The places of digits of four bits in a pass of radix sort in local memory, by GROUP work-items with EIGHT elements each
 // (Satish, Harris and Garland: Designing efficient sorting algorithms for manycore GPUs. IPDPS 2009).
 

@@ -67,6 +67,35 @@ typedef struct {
         barrier(CLK_LOCAL_MEM_FENCE); \
     }
 
+// Combines the first `n` of `states`, at most `most`, into the first one. Intel's CPU compiler gets a loop with barriers wrong whose
+// end it does not know to be the same for all work-items.
+#define COMBINE(n, most) \
+    for (uint far = 1; far < (most); far *= 2) { \
+        if (item % (2 * far) == 0 && item + far < (n)) { \
+            state behind = states[item + far]; \
+            BEHIND(states[item], behind) \
+            states[item] = behind; \
+        } \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+    }
+
+// Combines `number` states, which TAKE(index, s) reads from `begin` on, into the first of `states`, in their order.
+#define COMBINE_SHARES(TAKE, begin, number, states) { \
+        const uint share = ((number) + GROUP - 1) / GROUP, n = ((number) + share - 1) / share; \
+        if (item < n) { \
+            state of_share; \
+            TAKE((begin) + item * share, of_share) \
+            for (uint i = item * share + 1; i < min((number), (item + 1) * share); i++) { \
+                state behind; \
+                TAKE((begin) + i, behind) \
+                BEHIND(of_share, behind) \
+                of_share = behind; \
+            } \
+            states[item] = of_share; \
+        } \
+        barrier(CLK_LOCAL_MEM_FENCE); \
+        COMBINE(n, GROUP) \
+    }
 // A warp of 32 work-items on NVIDIA's GPUs from compute capability 7.0 on, in inline PTX, and words in global memory that
 // work-groups publish and read while others run.
 
@@ -76,11 +105,6 @@ typedef struct {
 
 // The number of a work-group in the order in which they begin, which is that of their ids.
 #define TAKE_TICKET(ticket, counter) const uint ticket = get_group_id(0);
-
-// Bits of the lanes with a `flag` that is not zero.
-#define BALLOT(lanes, flag) \
-    uint lanes; \
-    asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff; }" : "=r"(lanes) : "r"((uint)(flag)));
 
 // Bits of the lanes with the same `digit` of eight bits.
 #define SHARE_BIT(peers, digit, bit) \

@@ -9,22 +9,6 @@ from typing import Any
 
 from netcl import linalg
 
-__all__ = [
-    "cholesky_ex",
-    "eigh",
-    "inv_ex",
-    "ldl_factor",
-    "ldl_factor_ex",
-    "lstsq",
-    "lu",
-    "lu_factor",
-    "lu_factor_ex",
-    "qr",
-    "slogdet",
-    "solve_ex",
-    "svd",
-]
-
 
 def _named(name: str, fields: str) -> Callable[..., Any]:
     """A function of netcl.linalg that returns a named tuple."""

@@ -19,23 +19,6 @@ from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
 from netcl.torch import tree
 
-__all__ = [
-    "BaseTorchFunctionMode",
-    "DisableTorchFunctionSubclass",
-    "TorchFunctionMode",
-    "enable_reentrant_dispatch",
-    "get_default_nowrap_functions",
-    "get_ignored_functions",
-    "get_overridable_functions",
-    "handle_torch_function",
-    "has_torch_function",
-    "has_torch_function_unary",
-    "has_torch_function_variadic",
-    "is_tensor_like",
-    "is_tensor_method_or_property",
-    "resolve_name",
-    "wrap_torch_function",
-]
 TORCH_NAMES = ("DisableTorchFunctionSubclass", "_disabled_torch_function_impl")
 
 _DUNDERS = """

@@ -13,13 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from netcl.core.device.drivers import pocl_folder
-
-try:
-    import pyopencl
-except ImportError:
-    cl: Any = None
-else:
-    cl = pyopencl
+from netcl.core.process.opencl import cl
 
 
 class _InMemory(dict[Any, Any]):

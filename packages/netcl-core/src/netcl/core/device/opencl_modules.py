@@ -10,13 +10,7 @@ from netcl.core.device import icd
 from netcl.core.device.drivers import quirks
 from netcl.core.device.drivers.worker_threads import with_bound_workers
 from netcl.core.device.sub_devices import new_queue, sub_devices
-
-try:
-    import pyopencl
-except ImportError:
-    cl: Any = None
-else:
-    cl = pyopencl
+from netcl.core.process.opencl import cl
 
 __all__ = ["cl", "has_svm", "icd", "new_queue", "quirks", "sub_devices", "with_bound_workers"]
 

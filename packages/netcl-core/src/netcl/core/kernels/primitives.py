@@ -17,12 +17,8 @@ from netcl.core.expr.kernel_source import KernelSource, joined, kernel_text
 from netcl.core.kernels import work_group_tuner
 from netcl.core.kernels.signature import Parameter, convert_scalar, parameters_of
 from netcl.core.memory.queue_pools import BufferHandle, opencl_queue
+from netcl.core.process.opencl import cl
 from netcl.core.tensor.views import flush
-
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
 
 __all__ = [
     "PRIMITIVE_PREAMBLE",

@@ -8,11 +8,7 @@ from typing import Any
 
 import numpy as np
 
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
-
+from netcl.core.process.opencl import cl
 
 _RUNS = 5
 Size = tuple[int, ...]

@@ -13,11 +13,7 @@ from typing import Any
 
 import numpy as np
 
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
-
+from netcl.core.process.opencl import cl
 
 LARGE = 4 << 20  # bytes of a buffer from which the request, 0.2 ms, pays off
 _ADVICE = getattr(mmap, "MADV_HUGEPAGE", None)  # Linux only

@@ -15,11 +15,7 @@ from netcl.core.device.health import check_lost, check_process, is_lost, mark_lo
 from netcl.core.errors import OutOfMemoryError
 from netcl.core.memory.allocation import BufferHandle, Pool
 from netcl.core.process import late_launches
-
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
+from netcl.core.process.opencl import cl
 
 _HOLDERS_SHOWN = 5
 

@@ -44,11 +44,7 @@ from netcl.core.memory.out_of_memory import (
 )
 from netcl.core.memory.regions import PAGE, Regions, allocates_late, check_room
 from netcl.core.process import late_launches
-
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
+from netcl.core.process.opencl import cl
 
 __all__ = ["BufferHandle", "BufferPool", "PersistentBufferPool", "PinnedBufferPool", "PoolStats"]
 

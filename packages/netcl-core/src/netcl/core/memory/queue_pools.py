@@ -14,11 +14,7 @@ from netcl.core.errors import ShapeError, UnsupportedError, format_bytes
 from netcl.core.memory.out_of_memory import pools_of, retry_on_out_of_memory
 from netcl.core.memory.pools import BufferHandle, BufferPool, PersistentBufferPool, PinnedBufferPool, PoolStats
 from netcl.core.memory.regions import Regions, has_regions
-
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
+from netcl.core.process.opencl import cl
 
 __all__ = [
     "BufferHandle",

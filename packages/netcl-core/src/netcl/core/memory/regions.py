@@ -24,10 +24,7 @@ from typing import Any
 
 import numpy as np
 
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
+from netcl.core.process.opencl import cl
 
 try:
     import resource

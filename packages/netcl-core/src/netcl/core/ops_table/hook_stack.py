@@ -11,21 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 if TYPE_CHECKING:
     from netcl.core.ops_table.table import OpRow
 
-__all__ = [
-    "LAYERS",
-    "PREDICTOR",
-    "Hook",
-    "Predictor",
-    "Snapshot",
-    "before_write",
-    "event",
-    "hooks_of_thread",
-    "pop_hook",
-    "push_hook",
-    "settle",
-    "snapshot",
-]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

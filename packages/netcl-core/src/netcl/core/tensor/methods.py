@@ -161,18 +161,6 @@ def _viewed(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 @_method
-def view_as(x: Any, other: Any) -> Any:
-    """``x.view(other.shape)``."""
-    return _viewed(x, other.shape)
-
-
-@_method
-def reshape_as(x: Any, other: Any) -> Any:
-    """``x.reshape(other.shape)``."""
-    return _call("reshape", x, shape=other.shape)
-
-
-@_method
 def ravel(x: Any) -> Any:
     """The elements in one axis."""
     return _call("reshape", x, shape=(-1,) if x.size else (0,))
@@ -182,12 +170,6 @@ def ravel(x: Any) -> Any:
 def expand(x: Any, *sizes: Any, size: Any = None) -> Any:
     """Broadcast to ``sizes``; -1 keeps the length of an axis."""
     return _call("expand", x, _named(sizes, size))
-
-
-@_method
-def expand_as(x: Any, other: Any) -> Any:
-    """``x.expand(other.shape)``."""
-    return _call("expand", x, other.shape)
 
 
 @_method
@@ -267,12 +249,6 @@ def t(x: Any) -> Any:
 
 
 @_method
-def adjoint(x: Any) -> Any:
-    """The last two axes exchanged."""
-    return _swapped(x, -2, -1, "adjoint")
-
-
-@_method
 def movedim(x: Any, source: Any, destination: Any) -> Any:
     """The axes ``source`` (int or several) at the positions ``destination``; the others keep their order."""
     moved = [_axis(x, axis, "movedim") for axis in _sizes((source,))]
@@ -304,18 +280,6 @@ def unflatten(x: Any, dim: int, sizes: Sequence[int]) -> Any:
 def flip(x: Any, *axes: Any, dims: Any = None) -> Any:
     """The elements in reverse order along axes, given as numbers or one sequence."""
     return _call("flip", x, axis=_named(axes, dims) if axes or dims is not None else None)
-
-
-@_method
-def fliplr(x: Any) -> Any:
-    """The elements in reverse order along the second axis."""
-    return _call("flip", x, axis=1)
-
-
-@_method
-def flipud(x: Any) -> Any:
-    """The elements in reverse order along the first axis."""
-    return _call("flip", x, axis=0)
 
 
 @_method
@@ -558,12 +522,6 @@ def to_sparse(x: Any, sparse_dim: int | None = None, *, layout: Any = None) -> A
 
 
 @_method
-def to_sparse_coo(x: Any) -> Any:
-    """``to_sparse()``."""
-    return to_sparse(x)
-
-
-@_method
 def to_sparse_csr(x: Any, dense_dim: int | None = None) -> Any:
     """The elements of a matrix that are not zero, as a SparseTensor in CSR; ShapeError for other tensors."""
     if x.ndim != 2 or dense_dim:
@@ -723,12 +681,6 @@ def new(x: Any, *args: Any, **options: Any) -> Any:
     if len(args) == 1 and not isinstance(args[0], (int, Size)):
         return x.new_tensor(args[0], dtype=x.dtype, **options)
     return x.new_empty(args[0] if args and isinstance(args[0], Size) else args or (0,), **options)
-
-
-@_method
-def type_as(x: Any, other: Any) -> Any:
-    """The values in the dtype of ``other``, on its device."""
-    return x.to(other)
 
 
 @_method
@@ -1014,18 +966,6 @@ _FUNCTIONS["clip"] = _clip
 
 
 @_method
-def clamp_min(x: Any, min: Any) -> Any:
-    """Each element, at least ``min``, a number or a tensor."""
-    return clamp(x, min)
-
-
-@_method
-def clamp_max(x: Any, max: Any) -> Any:
-    """Each element, at most ``max``, a number or a tensor."""
-    return clamp(x, None, max)
-
-
-@_method
 def fmod(x: Any, other: Any) -> Any:
     """The remainder of x / other with the sign of x, as in C."""
     if dtypes.is_integer(x.dtype) and (dtypes.is_integer(other.dtype) if _is_tensor(other) else isinstance(other, int)):
@@ -1036,12 +976,6 @@ def fmod(x: Any, other: Any) -> Any:
     negative = _call("lt", x, 0)
     magnitude = _call("mod", _call("where", negative, _call("neg", x), x), abs(other))  # |x| has no derivative at 0
     return _call("where", negative, _call("neg", magnitude), magnitude)
-
-
-@_method
-def frac(x: Any) -> Any:
-    """x - trunc(x)."""
-    return _call("sub", x, _call("trunc", x))
 
 
 @_method
@@ -1056,18 +990,6 @@ def positive(x: Any) -> Any:
     if x.dtype == "bool":
         raise TypeError("positive: + is not defined on bool tensors; write x.int()")
     return x
-
-
-@_method
-def deg2rad(x: Any) -> Any:
-    """Degrees as radians."""
-    return _call("mul", x, np.pi / 180)
-
-
-@_method
-def rad2deg(x: Any) -> Any:
-    """Radians as degrees."""
-    return _call("mul", x, 180 / np.pi)
 
 
 @_method
@@ -1102,12 +1024,6 @@ def dot(x: Any, other: Any) -> Any:
     if _is_tensor(other) and (x.ndim != 1 or other.ndim != 1):
         raise ShapeError(f"dot: expected two vectors, got shapes {x.shape} and {other.shape}; write x @ other")
     return _call("dot", x, other)
-
-
-@_method
-def vdot(x: Any, other: Any) -> Any:
-    """The inner product of two vectors."""
-    return dot(x, other)
 
 
 @_method
@@ -1160,12 +1076,6 @@ def conj(x: Any) -> Any:
 
 for _name in ("conj_physical", "resolve_conj", "resolve_neg", "conj_physical_"):
     _FUNCTIONS[_name] = conj
-
-
-@_method
-def isreal(x: Any) -> Any:
-    """True for every element: there are no complex dtypes."""
-    return _made(x, x.shape, 1, "bool", False)
 
 
 @_method
@@ -1299,12 +1209,6 @@ def nanquantile(x: Any, q: Any, dim: int | None = None, keepdim: bool = False, *
     return _call("stack", found, 0) if shares.ndim else found[0]
 
 
-@_method
-def msort(x: Any) -> Any:
-    """The elements sorted along the first axis."""
-    return _call("sort", x, 0)[0]
-
-
 # -- matrices ----------------------------------------------------------------------------------------------------------
 
 
@@ -1434,12 +1338,6 @@ def take_along_dim(x: Any, indices: Any, dim: int | None = None, *, axis: int | 
 
 
 @_method
-def argwhere(x: Any) -> Any:
-    """The indices of the elements that are not zero, one row for each."""
-    return _call("nonzero", x)
-
-
-@_method
 def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
     """A copy with ``value`` at the positions ``index`` of an axis."""
     if not x.ndim:
@@ -1534,18 +1432,6 @@ def copy_(x: Any, src: Any, non_blocking: bool = False) -> Any:
     if _is_tensor(src) and src.engine is not x.engine:
         src = src.to(x.engine.queue)
     return in_place.copy(x, src)
-
-
-@_method
-def fill_(x: Any, value: Any) -> Any:
-    """Sets every element to ``value``."""
-    return in_place.fill(x, value)
-
-
-@_method
-def zero_(x: Any) -> Any:
-    """Sets every element to zero."""
-    return in_place.fill(x, 0)
 
 
 @_method
@@ -1771,6 +1657,36 @@ def geometric_(x: Any, p: float, *, generator: Generator | None = None) -> Any:
 def detach_(x: Any) -> Any:
     """Takes the tensor out of the gradient graph: it is a leaf that requires no grad. RuntimeError for a view."""
     return in_place.detach(x)
+
+
+# -- methods of one expression -----------------------------------------------------------------------------------------
+
+_EXPRESSIONS: dict[str, tuple[_Method, str]] = {
+    "view_as": (lambda x, other: _viewed(x, other.shape), "``x.view(other.shape)``."),
+    "reshape_as": (lambda x, other: _call("reshape", x, shape=other.shape), "``x.reshape(other.shape)``."),
+    "expand_as": (lambda x, other: _call("expand", x, other.shape), "``x.expand(other.shape)``."),
+    "adjoint": (lambda x: _swapped(x, -2, -1, "adjoint"), "The last two axes exchanged."),
+    "fliplr": (lambda x: _call("flip", x, axis=1), "The elements in reverse order along the second axis."),
+    "flipud": (lambda x: _call("flip", x, axis=0), "The elements in reverse order along the first axis."),
+    "to_sparse_coo": (lambda x: to_sparse(x), "``to_sparse()``."),
+    "type_as": (lambda x, other: x.to(other), "The values in the dtype of ``other``, on its device."),
+    "clamp_min": (lambda x, min: clamp(x, min), "Each element, at least ``min``, a number or a tensor."),
+    "clamp_max": (lambda x, max: clamp(x, None, max), "Each element, at most ``max``, a number or a tensor."),
+    "frac": (lambda x: _call("sub", x, _call("trunc", x)), "x - trunc(x)."),
+    "deg2rad": (lambda x: _call("mul", x, np.pi / 180), "Degrees as radians."),
+    "rad2deg": (lambda x: _call("mul", x, 180 / np.pi), "Radians as degrees."),
+    "vdot": (lambda x, other: dot(x, other), "The inner product of two vectors."),
+    "isreal": (lambda x: _made(x, x.shape, 1, "bool", False), "True for every element: there are no complex dtypes."),
+    "msort": (lambda x: _call("sort", x, 0)[0], "The elements sorted along the first axis."),
+    "argwhere": (lambda x: _call("nonzero", x), "The indices of the elements that are not zero, one row for each."),
+    "fill_": (lambda x, value: in_place.fill(x, value), "Sets every element to ``value``."),
+    "zero_": (lambda x: in_place.fill(x, 0), "Sets every element to zero."),
+}
+for _name, (_function, _doc) in _EXPRESSIONS.items():
+    _function.__name__ = _function.__qualname__ = _name
+    _function.__doc__ = _doc
+    _function.__annotations__ = dict.fromkeys([*inspect.signature(_function).parameters, "return"], "Any")
+    _FUNCTIONS[_name] = _function
 
 
 def _restructuring(name: str) -> None:

@@ -9,20 +9,6 @@ import numpy.typing as npt
 
 from netcl.data.augment import LUMA
 
-__all__ = [
-    "autocontrast",
-    "blend",
-    "convert_dtype",
-    "equalize",
-    "gamma",
-    "gray",
-    "hue",
-    "posterize",
-    "sharpened",
-    "solarize",
-    "upper_bound",
-]
-
 Array = npt.NDArray[Any]
 
 

@@ -18,11 +18,7 @@ import numpy as np
 from netcl.core.backend.opencl.builds.build_request import READY, Request
 from netcl.core.backend.opencl.contraction.matrix_unit.matrix_units import engine_of_driver
 from netcl.core.device.kernel_objects import new_kernel
-
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
+from netcl.core.process.opencl import cl
 
 
 def answer(key: str) -> None:

@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING, Any
 from netcl.core.backend.protocol import KernelText
 from netcl.core.expr.schedule import make_plan
 from netcl.core.layout import broadcast_shapes
-
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
+from netcl.core.process.opencl import cl
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.queue.context import QueueContext

@@ -20,12 +20,7 @@ from netcl.core.device.capabilities import DeviceProfile, override_profile, prof
 from netcl.core.device.discovery import DeviceHandle
 from netcl.core.device.sub_devices import new_queue
 from netcl.core.errors import UnsupportedError
-
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
-
+from netcl.core.process.opencl import cl
 
 _STANDARD = re.compile(r"-cl-std=CL(\d\.\d)")
 # Names that the compiler rejects once the feature is masked, in addition to the extension's macros.

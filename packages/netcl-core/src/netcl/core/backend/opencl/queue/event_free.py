@@ -14,12 +14,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from netcl.core.backend.opencl.queue.loader import loader, sizes
-
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
-
+from netcl.core.process.opencl import cl
 
 _CPU = 1 << 1  # CL_DEVICE_TYPE_CPU
 

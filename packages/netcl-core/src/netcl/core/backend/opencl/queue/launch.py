@@ -58,12 +58,7 @@ from netcl.core.memory.out_of_memory import is_out_of_memory, out_of_memory, rel
 from netcl.core.memory.pools import PersistentBufferPool
 from netcl.core.process import late_launches
 from netcl.core.process.late_launches import waiting
-
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
-
+from netcl.core.process.opencl import cl
 
 Size = tuple[int, ...]
 _SIZES_MAX = 64  # sizes of a kernel for which its launch without an event is kept, by thread

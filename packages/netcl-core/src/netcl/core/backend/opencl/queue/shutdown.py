@@ -54,12 +54,7 @@ from netcl.core.device.health import (
 from netcl.core.device.health import check_process as check_process
 from netcl.core.errors import DeviceLostError, DeviceTimeoutError
 from netcl.core.memory.out_of_memory import live_buffers
-
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
-
+from netcl.core.process.opencl import cl
 
 GRACE_S = 3.0
 _POLL_S = 0.01

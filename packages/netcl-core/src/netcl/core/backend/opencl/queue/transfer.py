@@ -39,12 +39,7 @@ from netcl.core.backend.protocol import HostTransfer
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.sub_devices import order_after
 from netcl.core.memory.queue_pools import BufferHandle, create_zero_copy_buffer, get_pinned_pool, is_integrated_gpu
-
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
-
+from netcl.core.process.opencl import cl
 
 Array = np.ndarray[Any, Any]
 

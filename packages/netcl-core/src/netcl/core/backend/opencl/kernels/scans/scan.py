@@ -6,10 +6,13 @@ from functools import lru_cache, partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from netcl.core.backend.opencl.kernels.scans.scan_states import scan_program, state_words
-from netcl.core.backend.opencl.kernels.scans.sweep_scan import sweep_rows, sweep_scan
+from netcl.core.backend.opencl.kernels.warps import look_back
 from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.templates import Traits, profile, struct, traits
+from netcl.core.dtypes import itemsize
 from netcl.core.tuning.warp_table import warp_of
 
 if TYPE_CHECKING:
@@ -25,16 +28,22 @@ _ROW_BYTES = 1 << 14  # of local memory for such work-groups; extrema of float64
 _LONG_ROW = 1 << 13  # positions that are worth several work-groups
 _ROW_GROUPS = 16  # of them for each compute unit
 _MOST_CHUNKS = 1 << 11  # of a row; each work-group combines the totals before its own
+_WARP_GROUP = 128  # work-items of a group that looks back
+_WARP_STRETCHES = (32, 16)  # positions of its work-items: as many as local memory has room for
 
 
 class _RowScan(NamedTuple):
-    """The scan of rows by work-groups of ``group`` work-items; each work-group scans a chunk."""
+    """The scan of rows by work-groups of ``group`` work-items with ``stretch`` positions each; each work-group scans a
+    chunk. With ``warp``, a row of the table of warps, a chunk is what a work-group scans at once.
+    """
 
     group: int
+    stretch: int
     rows: int
     extent: int
     chunks: int  # of a row
     length: int  # of a chunk
+    warp: str = ""
 
 
 class _Level(NamedTuple):
@@ -77,7 +86,20 @@ def _row_scan(before: int, extent: int, device: Traits) -> _RowScan | None:
     if extent >= _LONG_ROW:
         chunks = max(1, min(_MOST_CHUNKS, device.units * _ROW_GROUPS // before))
     length = -(-extent // (chunks * block)) * block
-    return _RowScan(group, before, extent, -(-extent // length), length)
+    return _RowScan(group, _STRETCH, before, extent, -(-extent // length), length)
+
+
+@lru_cache(maxsize=256)
+def _warp_scan(kind: str, dtype: str, rows: int, extent: int, device: Traits, warp: str) -> _RowScan | None:
+    """Returns the scan of rows in one pass over the data; None if the device has no room for it."""
+    # Of an element the value, and of an extremum its place; of a work-item two states.
+    size = max(itemsize(dtype), 4) + (4 if kind in ("max", "min") else 0)
+    states = 8 * state_words(kind, dtype)
+    for stretch in _WARP_STRETCHES if device.group >= _WARP_GROUP else ():
+        length = _WARP_GROUP * stretch
+        if _WARP_GROUP * ((stretch + 1) * size + states) + 64 <= device.local_memory:
+            return _RowScan(_WARP_GROUP, stretch, rows, extent, -(-extent // length), length, warp)
+    return None
 
 
 def scan(
@@ -123,21 +145,31 @@ def scan(
 
 
 def _scan_rows(engine: Any, kind: str, x: TensorData, results: list[TensorData], how: _RowScan, reverse: bool) -> None:
-    warp = warp_of(profile(engine)) if how.chunks > 1 else None
-    sweep = None if warp is None else sweep_scan(kind, x.dtype, how.rows, how.extent, traits(engine), warp)
-    compute = partial(_in_chunks, how, kind, reverse) if sweep is None else partial(sweep_rows, sweep, kind, reverse)
-    run_planned(engine, ("scan", kind, x.dtype, reverse, sweep or how), compute, (x, *results))
+    if how.chunks > 1 and (warp := warp_of(profile(engine))) is not None:
+        how = _warp_scan(kind, x.dtype, how.rows, how.extent, traits(engine), warp) or how
+    run_planned(engine, ("scan", kind, x.dtype, reverse, how), partial(_launch_rows, how, kind, reverse), (x, *results))
 
 
-def _in_chunks(how: _RowScan, kind: str, reverse: bool, engine: Any, x: TensorData, *results: TensorData) -> None:
-    text = scan_program(kind, x.dtype, "scan_rows", GROUP=how.group, STRETCH=_STRETCH)
+def _launch_rows(how: _RowScan, kind: str, reverse: bool, engine: Any, x: TensorData, *results: TensorData) -> None:
     argument = struct(how.rows, how.extent, 1, how.length, how.chunks, 1, int(reverse))
     chunks = how.rows * how.chunks
-    size, local, totals = (chunks * how.group,), (how.group,), results[0]  # of a single chunk totals are not read
-    if how.chunks > 1:
-        totals = _states(engine, kind, x, chunks)
-        engine.launch(text, "row_totals", size, local, [x, totals, argument])
-    engine.launch(text, "row_scan", size, local, [x, totals, *results, argument])
+    numbers = {"GROUP": how.group, "STRETCH": how.stretch, "REVERSE": int(reverse)}
+
+    def launch(*buffers: Any, totals: bool = False) -> None:
+        text = scan_program(kind, x.dtype, *look_back.templates(how.warp), "scan_rows", TOTALS=int(totals), **numbers)
+        name = "row_totals" if totals else "row_scan"
+        engine.launch(text, name, (chunks * how.group,), (how.group,), [x, *buffers, argument])
+
+    if how.warp:
+        numbers["FAN"] = look_back.FAN
+        signals = engine.signals(look_back.signal_words(how.rows, how.chunks, state_words(kind, x.dtype)))
+        launch(signals, np.uint32(signals.size), *results)
+    else:
+        totals = results[0]  # of a single chunk totals are not read
+        if how.chunks > 1:
+            totals = _states(engine, kind, x, chunks)
+            launch(totals, totals=True)
+        launch(totals, *results)
 
 
 def _states(engine: Any, kind: str, x: TensorData, count: int) -> TensorData:

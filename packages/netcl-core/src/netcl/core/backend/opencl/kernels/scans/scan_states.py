@@ -106,7 +106,7 @@ def state_words(kind: str, dtype: str) -> int:
 
 
 def _parts(kind: str, exact: bool) -> dict[str, str]:
-    """Returns the parts of scan.cl, scan_rows.cl and scan_sweep.cl for a scan of ``kind``; ``exact``: of integers."""
+    """Returns the parts of scan.cl and scan_rows.cl for a scan of ``kind``; ``exact``: of integers."""
     state = _EXACT[kind] if exact and kind in _EXACT else _STATES[kind]
     operands = ["x", "factors"] if kind == "linear" else ["x"]
     extremum = kind in ("max", "min")

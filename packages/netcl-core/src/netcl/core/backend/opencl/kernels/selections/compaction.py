@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
+from netcl.core.backend.opencl.kernels.sorts.sort_keys import keyed_program
 from netcl.core.backend.opencl.kernels.warps import look_back
-from netcl.core.backend.opencl.kernels.warps.warp_templates import WARP_TEMPLATES
 from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
-from netcl.core.backend.opencl.templates import Traits, filled, largest_group, per_work_item, profile, source, traits
+from netcl.core.backend.opencl.templates import Traits, largest_group, per_work_item, profile, traits
 from netcl.core.backend.recording import host_read_allowed
 from netcl.core.dtypes import itemsize
 from netcl.core.tuning.warp_table import warp_of
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 _GROUP = 128  # work-items at most that list a chunk together, unless the device is a CPU
 _EACH = 16  # elements of each at a time
 _CHUNKS_OF_UNIT = 16  # chunks for each compute unit
-_SWEEP_GROUP, _SWEEP_EACH = 256, 32  # work-items that list a tile together, and elements of each
+_SWEEP_GROUP = 256  # work-items that list a tile together where they look back
 _LEAST_SWEPT, _MOST_SWEPT = 1 << 14, 1 << 31  # elements; their number has a word
 _SHARE_OF_MEMORY = 16  # of the device's, which has room for all elements
 
@@ -32,6 +31,7 @@ class _Chunks(NamedTuple):
     number: int
     length: int
     group: int
+    warp: str = ""  # a row of the table of warps: a chunk is what a work-group lists at once
 
 
 @lru_cache(maxsize=512)
@@ -45,23 +45,13 @@ def _chunks(size: int, device: Traits) -> _Chunks:
     return _Chunks(-(-size // length), length, group)
 
 
-@lru_cache(maxsize=64)
-def _program(name: str, dtype: str, group: int, starts: bool = False) -> str:
-    how = ("ALONE", 1) if group == 1 else ("GROUP", group)
-    return _text(name, dtype, starts, ("group_sums", "compaction"), how)
-
-
-@lru_cache(maxsize=64)
-def _sweep_program(name: str, dtype: str, warp: str, starts: bool = False) -> str:
-    defines = (("GROUP", _SWEEP_GROUP), ("EACH", _SWEEP_EACH), ("FAN", look_back.FAN), ("state", "uint"))
-    return _text(name, dtype, starts, (WARP_TEMPLATES[warp], look_back.TEMPLATE, "compaction_sweep"), *defines)
-
-
-def _text(name: str, dtype: str, starts: bool, how: tuple[str, ...], *defines: tuple[str, object]) -> str:
-    """Returns the text that lists the elements selected by the template ``name``, by the templates ``how``."""
-    dtype = "uint8" if dtype == "bool" else dtype
-    defines = ((f"DTYPE_{dtype.upper()}", 1), *defines, ("STARTS", int(starts)))
-    return filled(source(("storage", name, *how), defines), {"keys": keys_text(dtype)})
+def _program(name: str, dtype: str, group: int, starts: bool = False, warp: str = "") -> str:
+    """Returns the text that lists the elements selected by the template ``name``; with ``warp`` in one pass."""
+    numbers: dict[str, object] = {"STARTS": int(starts), "ALONE": 1}
+    if group > 1:
+        numbers = {"STARTS": int(starts), "GROUP": group, "EACH": _EACH, "FAN": look_back.FAN}
+        numbers["state"] = "uint" if warp else "long"
+    return keyed_program(dtype, name, *look_back.templates(warp), "compaction", **numbers)
 
 
 def _listed(engine: Any, name: str, x: TensorData, *dtypes: str) -> list[TensorData]:
@@ -74,37 +64,37 @@ def _listed(engine: Any, name: str, x: TensorData, *dtypes: str) -> list[TensorD
     if swept and (warp := warp_of(profile(engine))) is not None:
         return _swept(engine, name, x, warp, *dtypes)
     chunks = _chunks(x.size, traits(engine))
-    text = _program(name, x.dtype, chunks.group, len(dtypes) > 1)
-    sizes = np.int64(x.size), np.int64(chunks.length)
-    size, local = (chunks.number * chunks.group,), (chunks.group,)
-
-    def launch(kernel: str, engine: Any, *tensors: TensorData) -> None:
-        engine.launch(text, kernel, size, local, [*tensors, *sizes])
-
     counts = engine.empty((chunks.number,), "int64")
-    run_planned(engine, ("count_true", text, x.size), partial(launch, "count_true"), (x, counts))
-    count = int(engine.read(counts).sum())
-    results = [engine.empty((count,), dtype) for dtype in dtypes]
-    if count:
-        run_planned(engine, ("list_true", text, x.size), partial(launch, "list_true"), (x, counts, *results))
+    _launch(engine, "count_true", name, chunks, len(dtypes) > 1, x, counts)
+    results = [engine.empty((int(engine.read(counts).sum()),), dtype) for dtype in dtypes]
+    if results[0].size:
+        _launch(engine, "list_true", name, chunks, len(dtypes) > 1, x, counts, *results)
     return results
+
+
+def _launch(engine: Any, kernel: str, name: str, chunks: _Chunks, starts: bool, x: TensorData, *lists: Any) -> None:
+    """Launches a kernel of the program ``name`` over ``chunks``, planned."""
+    text, size = _program(name, x.dtype, chunks.group, starts, chunks.warp), x.size
+
+    def launch(engine: Any, *tensors: Any) -> None:
+        if chunks.warp:
+            signals = engine.signals(look_back.signal_words(1, chunks.number, 1))
+            tensors = (tensors[0], signals, np.uint32(signals.size), *tensors[1:])
+        arguments = [*tensors, np.int64(size), np.int64(chunks.length)]
+        engine.launch(text, kernel, (chunks.number * chunks.group,), (chunks.group,), arguments)
+
+    run_planned(engine, (kernel, text, size), launch, (x, *lists))
 
 
 def _swept(engine: Any, name: str, x: TensorData, warp: str, *dtypes: str) -> list[TensorData]:
     """Returns the list in one pass over the data: there is room for all elements, so that the host waits for their
     number once, at the end. Lists of less than a quarter of the elements are copied to memory of their own.
     """
-    text = _sweep_program(name, x.dtype, warp, len(dtypes) > 1)
-    tiles = -(-x.size // (_SWEEP_GROUP * _SWEEP_EACH))
-
-    def launch(engine: Any, x: TensorData, *results: TensorData) -> None:
-        signals = engine.signals(look_back.signal_words(1, tiles, 1))
-        arguments = [x, signals, np.uint32(signals.size), *results, np.int64(x.size)]
-        engine.launch(text, "list_sweep", (tiles * _SWEEP_GROUP,), (_SWEEP_GROUP,), arguments)
-
+    length = _SWEEP_GROUP * _EACH
     full = [engine.empty((x.size,), dtype) for dtype in dtypes]
     number = engine.empty((1,), "int64")
-    run_planned(engine, ("list_sweep", text, x.size), launch, (x, *full, number))
+    chunks = _Chunks(-(-x.size // length), length, _SWEEP_GROUP, warp)
+    _launch(engine, "list_true", name, chunks, len(dtypes) > 1, x, *full, number)
     count = int(engine.read(number)[0])
     return [_first(engine, tensor, count) for tensor in full]
 

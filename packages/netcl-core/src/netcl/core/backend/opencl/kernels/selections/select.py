@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.opencl.kernels.scans.scan import scan
-from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
-from netcl.core.backend.opencl.templates import Traits, filled, largest_group, source, struct, traits
+from netcl.core.backend.opencl.kernels.sorts.sort_keys import keyed_program
+from netcl.core.backend.opencl.templates import Traits, largest_group, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, reduce
 
@@ -30,7 +29,7 @@ _INDEXED = (1 << 32) - 1 - _DIGITS  # elements of any row
 _WORTH = 1 << 11  # the length of rows from which on this is faster than sorting them
 _FEW = 16  # elements that a work-item of a CPU keeps in order while it goes along a row
 _LONGEST = 1 << 11  # keys of a row that it keeps at once
-_ALONE = (("ALONE", 1), ("FEW", _FEW), ("LONGEST", _LONGEST))
+_ALONE = {"ALONE": 1, "FEW": _FEW, "LONGEST": _LONGEST}
 
 
 def worth(extent: int, wanted: int) -> bool:
@@ -107,8 +106,8 @@ def _group_by_row(
     group = _LARGE_GROUP if extent >= _FOR_LARGE_GROUP and traits(engine).group >= _LARGE_GROUP else _DIGITS
     argument = struct(x.shape[-1], chunks, wanted, -1 if descending else 0)
     each = 8 if extent >= 8 * group else 1
-    defines = (("GROUP", group), ("EACH", each), *((("NAMED", 1),) if len(buffers) == 3 else ()))
-    text = _program(x.dtype, ("group_sums", "select_rows"), *defines)
+    named = {"NAMED": 1} if len(buffers) == 3 else {}
+    text = keyed_program(x.dtype, "group_sums", "select_rows", GROUP=group, EACH=each, **named)
     engine.launch(text, kernel, (groups * group,), (group,), [x, *buffers, argument])
 
 
@@ -124,14 +123,9 @@ def _row_by_row(engine: Any, kernel: str, x: TensorData, wanted: int, descending
     rows = prod(lead)
     share = -(-rows // _UNITS)
     argument = struct(rows, extent, extent, 1, share, 0, wanted, -1 if descending else 0)
-    engine.launch(_program(x.dtype, ("select",), *_ALONE), kernel, (-(-rows // share),), (1,), [x, *buffers, argument])
-
-
-@lru_cache(maxsize=256)
-def _program(dtype: str, names: tuple[str, ...], *defines: tuple[str, object]) -> str:
-    dtype = "uint8" if dtype == "bool" else dtype
-    text = source(("storage", *names), ((f"DTYPE_{dtype.upper()}", 1), *defines))
-    return filled(text, {"keys": keys_text(dtype)})
+    engine.launch(
+        keyed_program(x.dtype, "select", **_ALONE), kernel, (-(-rows // share),), (1,), [x, *buffers, argument]
+    )
 
 
 def _chunks(rows: int, extent: int, units: int) -> tuple[int, int]:
@@ -165,7 +159,7 @@ def _select(
 ) -> None:
     *lead, extent = x.shape
     rows, device = prod(lead), traits(engine)
-    text = _program(x.dtype, ("select",), *(_ALONE if device.is_cpu else ()))
+    text = keyed_program(x.dtype, "select", **(_ALONE if device.is_cpu else {}))
     fewer = _chunks(rows, extent, _UNITS if device.is_cpu else _GROUPS)
     many = fewer if device.is_cpu else _chunks(rows, extent, _THREADS)
 

@@ -20,16 +20,13 @@ from netcl.core.backend.opencl.templates import Traits, source, struct, traits
 from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import itemsize
 from netcl.core.errors import UnsupportedError
+from netcl.core.process.opencl import cl
 from netcl.core.tuning.matmul_precision import get_float32_matmul_precision
 from netcl.core.tuning.matrix_units import attention_pays, attention_unit_of, local_memory, parts_of
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
 
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
 
 _WIDTH = 32  # queries (forward) or keys (backward) of a work-item at a time
 _TILES = 8  # tiles of rows of the other side at a time

@@ -24,10 +24,10 @@ from netcl.core.backend.opencl.kernels.selections.select import (
     selects_whole_rows,
     worth,
 )
-from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
+from netcl.core.backend.opencl.kernels.sorts.sort_keys import keyed_program
 from netcl.core.backend.opencl.kernels.sorts.sweep_sort import sweep_blocks, sweep_sort
 from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
-from netcl.core.backend.opencl.templates import Traits, filled, largest_group, profile, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, largest_group, profile, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, reduce
 from netcl.core.tuning.warp_table import warp_of
@@ -235,36 +235,23 @@ def _kth(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
     return engine.index("gather", _sorted(engine, x, x.shape[-1], False)[1], positions, axis=-1)  # type: ignore[no-any-return]
 
 
-@lru_cache(maxsize=256)
 def _program(dtype: str, device: Traits, name: str) -> str:
-    """Returns the text of a program for one dtype; bool is sorted as the bytes 0 and 1."""
-    dtype = "uint8" if dtype == "bool" else dtype
-    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1)]
-    defines.append(("ALONE", 1) if device.is_cpu else ("TILE", _GROUP * _EIGHT))
-    elements = ("sort_elements",) if name == "sort" else ()
-    return filled(source(("storage", *elements, name), tuple(defines)), {"keys": keys_text(dtype)})
+    """Returns the text of a program for one dtype."""
+    numbers = {"ALONE": 1} if device.is_cpu else {"TILE": _GROUP * _EIGHT}
+    return keyed_program(dtype, *(("sort_elements",) if name == "sort" else ()), name, **numbers)
 
 
-@lru_cache(maxsize=64)
 def _row_program(dtype: str, group: int) -> str:
     """Returns the text of the kernel that sorts rows in local memory."""
-    dtype = "uint8" if dtype == "bool" else dtype
-    text = source(
-        ("storage", "group_sums", "sort_sums", "sort_rows"), ((f"DTYPE_{dtype.upper()}", 1), ("GROUP", group))
-    )
-    return filled(text, {"keys": keys_text(dtype), "unroll": "#pragma unroll"})
+    return keyed_program(dtype, "group_sums", "sort_sums", "sort_rows", GROUP=group)
 
 
-@lru_cache(maxsize=64)
 def _block_program(dtype: str, group: int, first: bool, final: bool, alone: bool) -> str:
     """Returns the text of the kernels of a pass over the chunks of long rows; ``alone``: of values without
     positions.
     """
-    dtype = "uint8" if dtype == "bool" else dtype
-    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("GROUP", group)]
-    defines += [("FIRST", int(first)), ("FINAL", int(final)), *([("VALUES_ONLY", 1)] if alone else [])]
-    text = source(("storage", "sort_elements", "group_sums", "sort_sums", "sort_blocks"), tuple(defines))
-    return filled(text, {"keys": keys_text(dtype, values_only=alone), "unroll": "#pragma unroll"})
+    names = ("sort_elements", "group_sums", "sort_sums", "sort_blocks")
+    return keyed_program(dtype, *names, values_only=alone, GROUP=group, FIRST=int(first), FINAL=int(final))
 
 
 def sort(

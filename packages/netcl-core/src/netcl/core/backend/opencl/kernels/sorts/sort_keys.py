@@ -5,8 +5,9 @@ They are made from the bits, since a device may treat subnormal numbers as zero.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache, partial
 
+from netcl.core.backend.opencl.templates import filled, source
 from netcl.core.dtypes import is_integer, itemsize
 
 _WHOLE = """\
@@ -59,3 +60,15 @@ def keys_text(dtype: str, values_only: bool = False) -> str:
     if dtype == "float64":
         return head + floating(bits="ulong", real="double", infinity="0x7ff0000000000000UL")
     return head + floating(bits="uint", real="float", infinity="0x7f800000U")
+
+
+@lru_cache(maxsize=512)
+def keyed_program(dtype: str, *names: str, values_only: bool = False, **numbers: object) -> str:
+    """Returns the text of the templates ``names`` for keys of a dtype, with ``numbers`` defined; bool is sorted as the
+    bytes 0 and 1.
+    """
+    dtype = "uint8" if dtype == "bool" else dtype
+    if values_only:
+        numbers["VALUES_ONLY"] = 1
+    text = source(("storage", *names), ((f"DTYPE_{dtype.upper()}", 1), *numbers.items()))
+    return filled(text, {"keys": keys_text(dtype, values_only), "unroll": "#pragma unroll"})

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.opencl.kernels.sorts.sort_keys import keys_text
+from netcl.core.backend.opencl.kernels.sorts.sort_keys import keyed_program
 from netcl.core.backend.opencl.kernels.warps.cleared import cleared
-from netcl.core.backend.opencl.kernels.warps.warp_templates import WARP_TEMPLATES
-from netcl.core.backend.opencl.templates import Traits, filled, source, struct
+from netcl.core.backend.opencl.kernels.warps.look_back import WARP_TEMPLATES
+from netcl.core.backend.opencl.templates import Traits, struct
 from netcl.core.dtypes import itemsize
 
 if TYPE_CHECKING:
@@ -62,27 +62,23 @@ def sweep_blocks(how: SweepSort, descending: bool, engine: Any, x: TensorData, *
         return struct(how.rows, how.extent, how.tiles, how.chunks, how.length, done, flip)
 
     counting = (how.rows * how.chunks * _GROUP,)
-    text = _program(x.dtype, "sort_sweep_counts", how.each, alone=alone)
+    text = counts_program(x.dtype, how.each, alone)
     engine.launch(text, "digit_counts", counting, (_GROUP,), [x, work, words, argument(0)])
     for done in range(passes):
         first, final = done == 0, done == passes - 1
-        text = _program(x.dtype, "sort_sweep", how.each, how.warp, first, final, alone)
+        text = sweep_program(x.dtype, how.each, how.warp, first, final, alone)
         buffers = [x, work, words, *keys, *places, *(results if final else ()), argument(done)]
         engine.launch(text, "digit_sweep", (how.rows * how.tiles * _GROUP,), (_GROUP,), buffers)
 
 
-@lru_cache(maxsize=64)
-def _program(
-    dtype: str, name: str, each: int, warp: str = "", first: bool = True, final: bool = False, alone: bool = False
-) -> str:
-    """Returns the text of the kernel that counts digits, or of the kernel of a pass; ``alone``: of values without
-    positions.
-    """
-    dtype = "uint8" if dtype == "bool" else dtype
-    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("GROUP", _GROUP), ("EACH", each)]
-    names = ["storage", "sort_sweep_keys"]
-    if warp:
-        defines += [("FIRST", int(first)), ("FINAL", int(final)), *([("VALUES_ONLY", 1)] if alone else [])]
-        names += ["group_sums", WARP_TEMPLATES[warp]]
-    text = source((*names, name), tuple(defines))
-    return filled(text, {"keys": keys_text(dtype, values_only=alone), "unroll": "#pragma unroll"})
+def counts_program(dtype: str, each: int, alone: bool) -> str:
+    """Returns the text of the kernel that counts digits; ``alone``: of values without positions."""
+    names = ("sort_sweep_keys", "sort_sweep_counts")
+    return keyed_program(dtype, *names, values_only=alone, GROUP=_GROUP, EACH=each)
+
+
+def sweep_program(dtype: str, each: int, warp: str, first: bool, final: bool, alone: bool) -> str:
+    """Returns the text of the kernel of a pass."""
+    names = ("sort_sweep_keys", "group_sums", WARP_TEMPLATES[warp], "sort_sweep")
+    ends = {"FIRST": int(first), "FINAL": int(final)}
+    return keyed_program(dtype, *names, values_only=alone, GROUP=_GROUP, EACH=each, **ends)

@@ -8,7 +8,7 @@
 // the launch as its flag, so that states of earlier launches need not be cleared. The text before this defines `state`,
 // GROUP, FAN and BEHIND(before, s), which puts the state `before` before the state `s`.
 
-#define WORDS (sizeof(state) / 4)
+#define WORDS ((sizeof(state) + 3) / 4)
 #define STATE_AT(index) (signals + 4 + (index) * 2 * WORDS)
 #define SIGNALS __global uint* signals, const uint signal_words
 #define BEGIN_SIGNALS(ticket) \
@@ -40,24 +40,11 @@ typedef union {
         s = taken_state.whole; \
     }
 
-// Combines the first `n` of `states`, at most `most`, into the first one. Intel's CPU compiler gets a loop with barriers wrong whose
-// end it does not know to be the same for all work-items.
-#define COMBINE(n, most) \
-    for (uint far = 1; far < (most); far *= 2) { \
-        if (item % (2 * far) == 0 && item + far < (n)) { \
-            state behind = states[item + far]; \
-            BEHIND(states[item], behind) \
-            states[item] = behind; \
-        } \
-        barrier(CLK_LOCAL_MEM_FENCE); \
-    }
-
-// Defines `carry`, the state before `tile` of the `tiles` tiles of each row, unless it is the first one. `total` is the state of the
+// Sets `carry` to the state before `tile` of the `tiles` tiles of each row, unless it is the first one. `total` is the state of the
 // tile, which is published; both are in local memory, as `states` for GROUP of them. All work-items come here after a barrier.
 #define LOOK_BACK(rows, row, tiles, tile, total, states, carry) \
     const size_t before_row = (size_t)(row) * (tiles), fans = ((tiles) + FAN - 1) / FAN, first_fan = (size_t)(rows) * (tiles) + (row) * fans; \
     const uint fan = (tile) / FAN, of_fan = (tile) % FAN; \
-    state carry; \
     if (of_fan) { \
         if (item < of_fan) TAKE_STATE(before_row + (tile) - of_fan + item, states[item]) \
         barrier(CLK_LOCAL_MEM_FENCE); \
@@ -71,20 +58,7 @@ typedef union {
         PUBLISH_STATE(first_fan + fan, whole) \
     } \
     if (fan) { \
-        const uint share = (fan + GROUP - 1) / GROUP, n = (fan + share - 1) / share; \
-        if (item < n) { \
-            state of_share; \
-            TAKE_STATE(first_fan + item * share, of_share) \
-            for (uint i = item * share + 1; i < min(fan, (item + 1) * share); i++) { \
-                state behind; \
-                TAKE_STATE(first_fan + i, behind) \
-                BEHIND(of_share, behind) \
-                of_share = behind; \
-            } \
-            states[item] = of_share; \
-        } \
-        barrier(CLK_LOCAL_MEM_FENCE); \
-        COMBINE(n, GROUP) \
+        COMBINE_SHARES(TAKE_STATE, first_fan, fan, states) \
         state all_fans = states[0]; \
         if (of_fan) { \
             BEHIND(all_fans, carry) \

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-TEMPLATE = "look_back"  # after the text of the warp's operations, before a kernel's
+# The templates that define the operations of a warp, by the rows of ``netcl.core.tuning.warp_table``.
+WARP_TEMPLATES = {"nvidia": "warp_nvidia", "twin": "warp_twin"}
 FAN = 64  # tiles with a common published state
+
+
+def templates(warp: str) -> tuple[str, ...]:
+    """Returns the templates before a kernel whose work-groups combine states: with ``warp`` they look back."""
+    return ("group_sums", *((WARP_TEMPLATES[warp], "look_back") if warp else ()))
 
 
 def signal_words(rows: int, tiles: int, state_words: int) -> int:

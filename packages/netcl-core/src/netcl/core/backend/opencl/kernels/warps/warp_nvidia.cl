@@ -8,11 +8,6 @@
 // The number of a work-group in the order in which they begin, which is that of their ids.
 #define TAKE_TICKET(ticket, counter) const uint ticket = get_group_id(0);
 
-// Bits of the lanes with a `flag` that is not zero.
-#define BALLOT(lanes, flag) \
-    uint lanes; \
-    asm volatile("{ .reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff; }" : "=r"(lanes) : "r"((uint)(flag)));
-
 // Bits of the lanes with the same `digit` of eight bits.
 #define SHARE_BIT(peers, digit, bit) \
     asm volatile("{ .reg .pred p; .reg .b32 m; and.b32 m, %1, " #bit "; setp.ne.u32 p, m, 0; vote.sync.ballot.b32 m, p, 0xffffffff; " \

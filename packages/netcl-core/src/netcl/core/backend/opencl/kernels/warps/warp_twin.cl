@@ -17,7 +17,6 @@
     barrier(CLK_LOCAL_MEM_FENCE); \
     for (uint other = 0; other < WARP; other++) peers |= (uint)(digits_of_lanes[item - item % WARP + other] == (digit)) << other; \
     barrier(CLK_LOCAL_MEM_FENCE);
-#define BALLOT(lanes, flag) PEERS(lanes, (flag) != 0) lanes = (flag) != 0 ? lanes : ~lanes;
 
 #define PUBLISH(place, word) atomic_xchg(place, word)
 #define published(place) atomic_or(place, 0)

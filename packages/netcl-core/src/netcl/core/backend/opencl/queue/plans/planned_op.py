@@ -24,14 +24,10 @@ from netcl.core.dtypes import OBJECTS, c_type, compute_type, itemsize
 from netcl.core.errors import OutOfMemoryError
 from netcl.core.expr.c_types import is_small
 from netcl.core.process.late_launches import waiting
+from netcl.core.process.opencl import cl
 from netcl.core.tensor import size
 from netcl.core.tensor.storage import Storage
 from netcl.core.tensor.tensor import Tensor
-
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.queue.context import QueueContext

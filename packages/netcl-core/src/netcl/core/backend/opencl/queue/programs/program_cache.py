@@ -38,12 +38,7 @@ from netcl.core.device.drivers.half_vectors import half_vectors
 from netcl.core.device.kernel_objects import raw_program
 from netcl.core.errors import KernelBuildError
 from netcl.core.process import cache_files
-
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
-
+from netcl.core.process.opencl import cl
 
 _SUFFIX = ".clbin"
 _KEPT = b"kept by the driver"  # in place of the binary of a program that its driver keeps

@@ -10,12 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from netcl.core.expr.kernel_source import Role
-
-try:
-    import pyopencl as cl
-except ImportError:
-    cl = None  # type: ignore[assignment]
-
+from netcl.core.process.opencl import cl
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
