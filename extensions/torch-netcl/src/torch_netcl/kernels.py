@@ -14,10 +14,23 @@ import torch
 
 from netcl.core.tensor import Tensor
 from netcl.ops import cast, clone
-from torch_netcl import attention, expressions, fallback, memory, optimizers, overload, random, rows, views, words
+from torch_netcl import (
+    attention,
+    expressions,
+    fallback,
+    images,
+    memory,
+    optimizers,
+    overload,
+    random,
+    recurrent,
+    rows,
+    views,
+    words,
+)
 from torch_netcl.memory import DTYPES, FATAL, TORCH, give, put, take
 
-TABLE: dict[str, Callable[..., Any]] = {**rows.TABLE, **expressions.GRADIENTS}
+TABLE: dict[str, Callable[..., Any]] = {**rows.TABLE, **expressions.GRADIENTS, **images.TABLE}
 DIRECT: dict[str, Callable[..., Any]] = {**views.TABLE, **random.TABLE, **attention.TABLE, **optimizers.TABLE}
 registered: list[str] = []  # the overloads with kernels of this device
 _library = torch.library.Library("aten", "IMPL")
@@ -303,6 +316,9 @@ def register() -> None:
     """Registers all kernels; called once, at the first use of the device."""
     for name, function in DIRECT.items():
         implement(name, function)
+    for name, function in recurrent.TABLE.items():  # over PyTorch's own formula of steps, which autograd sees
+        implement(name, function)
+        _library.impl(name, function, "AutogradPrivateUse1")
     for name, function in TABLE.items():
         _add(name, function)
     rows.add_decompositions(implement, registered)
