@@ -138,7 +138,7 @@ class Call:
 
 def refused(error: Exception) -> bool:
     """Returns True if a kernel's error means that PyTorch shall compute, or raise, on the CPU."""
-    if isinstance(error, FATAL[0]):
+    if isinstance(error, memory.FULL):
         raise torch.OutOfMemoryError(str(error)) from error
     return not (type(error) is RuntimeError or isinstance(error, FATAL))
 

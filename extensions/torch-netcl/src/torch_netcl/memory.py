@@ -96,6 +96,12 @@ class OclStorage(torch.UntypedStorage):
         store_bytes(self, _bytes_of(host))
         return self
 
+    def share_memory_(self, *unused: Any) -> Any:
+        """Raises RuntimeError, as the memory of a device belongs to one process."""
+        raise RuntimeError("a tensor on device 'ocl' cannot be shared with another process: send tensor.cpu()")
+
+    _share_fd_cpu_ = _share_filename_cpu_ = share_memory_
+
     def __getitem__(self, index: Any) -> Any:
         return self.cpu()[index]
 
@@ -287,10 +293,7 @@ def to_cpu(tensor: torch.Tensor) -> torch.Tensor:
 
 def from_netcl(value: Any) -> torch.Tensor:
     """Returns a netcl tensor as a tensor on the CPU."""
-    try:
-        stored = np.ascontiguousarray(value.engine.read(value)).reshape(value.shape)
-    except OutOfMemoryError as error:
-        raise torch.OutOfMemoryError(str(error)) from error
+    stored = np.ascontiguousarray(value.engine.read(value)).reshape(value.shape)
     if not stored.flags.writeable or stored is getattr(value, "array", None):
         stored = stored.copy()
     if value.dtype == "bfloat16":
@@ -336,4 +339,5 @@ def put_cpu(tensor: torch.Tensor, values: torch.Tensor) -> None:
     block.flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).copy_(values)
 
 
-FATAL = (OutOfMemoryError, DeviceLostError)
+FULL = (OutOfMemoryError, MemoryError)
+FATAL = (*FULL, DeviceLostError)

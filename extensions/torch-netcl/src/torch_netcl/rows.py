@@ -205,7 +205,7 @@ TABLE |= {
     "isposinf": lambda x: ops.eq(floats(x), inf),
     "fmax": _beside_nan(ops.maximum),
     "fmin": _beside_nan(ops.minimum),
-    "logit": lambda x, eps=None: ops.logit(floats(x), eps),
+    "logit": lambda x, eps=None: ops.logit(floats(x) if (eps or 0) <= 0.5 else refuse("limits that cross"), eps),
     # Between poles higher derivatives lose digits in float32.
     "polygamma": lambda n, x: ops.polygamma(n, x) if n < 2 else refuse("a higher derivative"),
     "frac": lambda x: ops.sub(floats(x), ops.trunc(x)),
@@ -648,8 +648,8 @@ def layer_norm(x, shape, weight, bias, eps):
     """Returns the normalized x, the means and the reciprocal deviations."""
     floats(x)
     over = tuple(range(x.ndim - len(shape), x.ndim))
-    if not x.size:
-        raise NoKernel("empty")
+    if not x.size or tuple(x.shape[-len(shape) :]) != tuple(shape):
+        raise NoKernel("shape")
     value, mean, rstd = dispatch.call("aten_layer_norm", x, weight, bias, axes=over, eps=eps)
     return value, mean, rstd
 
@@ -834,7 +834,7 @@ DECOMPOSED = words(
     "nll_loss2d_forward embedding_dense_backward native_dropout_backward "
     "addr logaddexp2 select_backward slice_backward diagonal_backward index_add_ "
     "unfold_backward new_zeros frac triu_indices tril_indices rot90 logit_backward "
-    "masked_scatter max_unpool2d max_unpool3d renorm soft_margin_loss_backward multi_margin_loss channel_shuffle"
+    "masked_scatter max_unpool2d max_unpool3d renorm multi_margin_loss channel_shuffle"
 )
 
 
