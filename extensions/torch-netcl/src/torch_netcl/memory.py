@@ -96,12 +96,6 @@ class OclStorage(torch.UntypedStorage):
         store_bytes(self, _bytes_of(host))
         return self
 
-    def share_memory_(self, *unused: Any) -> Any:
-        """Raises RuntimeError, as the memory of a device belongs to one process."""
-        raise RuntimeError("a tensor on device 'ocl' cannot be shared with another process: send tensor.cpu()")
-
-    _share_fd_cpu_ = _share_filename_cpu_ = share_memory_
-
     def __getitem__(self, index: Any) -> Any:
         return self.cpu()[index]
 
