@@ -196,8 +196,11 @@ def kernel_of(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     def scaled(a: Any, b: Any, **kwargs: Any) -> Any:
         return kernel(a, b, **kwargs) if kwargs else two(a, b)
 
-    if single and not call.lists and call.tensors == (0,) and not any(a.kwarg_only for a in arguments):
-        return first
+    def plain(x: torch.Tensor, *rest: Any, **kwargs: Any) -> Any:
+        return kernel(x, *rest, **kwargs) if kwargs else first(x, *rest)
+
+    if single and not call.lists and call.tensors == (0,):
+        return plain if any(a.kwarg_only for a in arguments) else first
     if single and call.tensors == (0, 1) and op._schema.name in FRESH:
         return two if len(arguments) == 2 else scaled if arguments[2].kwarg_only else kernel
     return kernel
