@@ -283,8 +283,8 @@ def core_torch(session: nox.Session) -> None:
 
 @nox.session(tags=["deep"], venv_backend="virtualenv")
 def torch_netcl(session: nox.Session) -> None:
-    """Run the suite of torch-netcl with PyTorch 2.13 on NumPy and PoCL, then OpInfo samples and tiny models of
-    transformers; an argument runs a part of the suite: -- -k views.
+    """Run the suite of torch-netcl with PyTorch 2.13 on NumPy and PoCL, then OpInfo samples, tiny models of
+    transformers and steps of libraries; an argument runs a part of the suite: -- -k views.
 
     With pip, as uv may not see pip's index with torch.
     """
@@ -300,6 +300,18 @@ def torch_netcl(session: nox.Session) -> None:
     session.env["NETCL_DEVICE"] = "cpu"
     session.run("python", f"{folder}/tests/opinfo.py")
     session.run("python", f"{folder}/tests/families.py")
+    libraries = (
+        "accelerate",
+        "diffusers",
+        "lightning",
+        "peft",
+        "timm",
+        "torch_geometric",
+        "torchmetrics",
+        "ultralytics",
+    )
+    session.install("torch==2.13.0", *libraries)
+    session.run("python", f"{folder}/tests/libraries.py")
 
 
 @nox.session

@@ -1,6 +1,6 @@
 """Libraries on device "ocl" with small random models, against PyTorch on the CPU.
 
-    python tests/libraries.py trainer peft accelerate diffusers lightning torchmetrics
+    python tests/libraries.py trainer peft accelerate diffusers lightning torchmetrics geometric ultralytics timm
 
 It prints one line for each, and ends with 1 if a number differs by more than 1e-4. A library that is not installed is
 named.
@@ -210,6 +210,72 @@ def torchmetrics(device: str) -> list[float]:
         metric.to(device).update(scores, labels)
     made[-1].to(device).update(scores[:, 0], scores[:, 1])
     return [metric.compute().float().square().sum().item() for metric in made]
+
+
+@check
+def geometric(device: str) -> list[float]:
+    """torch_geometric: steps of a GCN on a random graph."""
+    from torch_geometric.nn import GCNConv
+
+    torch.manual_seed(0)
+    layers = nn.ModuleList([GCNConv(6, 16), GCNConv(16, 3)]).to(device)
+    drawn = torch.Generator().manual_seed(1)
+    x, labels = torch.randn(20, 6, generator=drawn).to(device), torch.randint(0, 3, (20,), generator=drawn).to(device)
+    edges = torch.randint(0, 20, (2, 60), generator=drawn).to(device)
+    optimizer, losses = torch.optim.Adam(layers.parameters(), lr=0.01), []
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(layers[1](layers[0](x, edges).relu(), edges), labels)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@check
+def ultralytics(device: str) -> list[float]:
+    """ultralytics: two steps of a detection model."""
+    from ultralytics.cfg import get_cfg
+    from ultralytics.nn.tasks import DetectionModel
+
+    torch.manual_seed(0)
+    model = DetectionModel("yolov8n.yaml", nc=3, verbose=False).train()
+    model.args = get_cfg()
+    model = model.to(device)
+    drawn = torch.Generator().manual_seed(1)
+    batch = {
+        "img": torch.rand(2, 3, 64, 64, generator=drawn),
+        "batch_idx": torch.tensor([0.0, 0.0, 1.0]),
+        "cls": torch.tensor([[0.0], [2.0], [1.0]]),
+        "bboxes": torch.rand(3, 4, generator=drawn) * 0.4 + 0.3,
+    }
+    batch = {name: value.to(device) for name, value in batch.items()}
+    optimizer, numbers = torch.optim.SGD(model.parameters(), lr=1e-3), []
+    for _ in range(2):
+        optimizer.zero_grad()
+        loss, parts = model(batch)
+        loss.sum().backward()
+        optimizer.step()
+        parts = parts.values() if isinstance(parts, dict) else parts
+        numbers += [loss.sum().item(), *[float(part) for part in parts]]
+    return numbers
+
+
+@check
+def timm(device: str) -> list[float]:
+    """timm: its tiny model of each family, forward and backward."""
+    import timm as models
+
+    numbers = []
+    for name in models.list_models("test_*"):
+        torch.manual_seed(0)
+        model = models.create_model(name, num_classes=5).to(device).train()
+        x = torch.randn(2, *model.default_cfg["input_size"], generator=torch.Generator().manual_seed(1)).to(device)
+        loss = nn.functional.cross_entropy(model(x), torch.tensor([1, 3], device=device))
+        loss.backward()
+        squares = sum(p.grad.square().sum().cpu().item() for p in model.parameters() if p.grad is not None)
+        numbers += [loss.item(), squares**0.5]
+    return numbers
 
 
 def main(names: list[str]) -> int:

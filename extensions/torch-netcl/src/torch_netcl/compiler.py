@@ -27,6 +27,12 @@ from torch_netcl import fallback, kernels, memory, words
 from torch_netcl.memory import DTYPES, ENGINE
 from torch_netcl.rows import as_type, named
 
+for _module in (
+    "torch_netcl",
+    "netcl.core",
+    "netcl.ops",
+):  # kernels are Python that Dynamo would read if a graph ends before their call
+    torch._dynamo.trace_rules.add(_module)
 MOST_SHAPES = 8  # records of one graph; further sets of shapes are computed call by call
 _ALL = slice(None)
 

@@ -154,7 +154,10 @@ def loaded() -> ModuleType:
             if _kernels is None:
                 if _library is None:
                     raise RuntimeError(f"device 'ocl' is not registered: {torch_netcl.refused}")
-                from torch_netcl import amp, collectives, kernels, saving
+                try:
+                    from torch_netcl import amp, collectives, kernels, saving
+                except ImportError as error:
+                    raise ImportError(f"device 'ocl' needs netcl-core itself, no other core: {error}") from error
 
                 _library._destroy()
                 with warnings.catch_warnings():

@@ -14,10 +14,23 @@ import torch
 
 from netcl.core.tensor import Tensor
 from netcl.ops import cast, clone
-from torch_netcl import attention, expressions, fallback, memory, optimizers, overload, random, rows, views, words
+from torch_netcl import (
+    attention,
+    expressions,
+    fallback,
+    images,
+    memory,
+    optimizers,
+    overload,
+    random,
+    recurrent,
+    rows,
+    views,
+    words,
+)
 from torch_netcl.memory import DTYPES, FATAL, TORCH, give, put, take
 
-TABLE: dict[str, Callable[..., Any]] = {**rows.TABLE, **expressions.GRADIENTS}
+TABLE: dict[str, Callable[..., Any]] = {**rows.TABLE, **expressions.GRADIENTS, **images.TABLE}
 DIRECT: dict[str, Callable[..., Any]] = {**views.TABLE, **random.TABLE, **attention.TABLE, **optimizers.TABLE}
 registered: list[str] = []  # the overloads with kernels of this device
 _library = torch.library.Library("aten", "IMPL")
@@ -125,7 +138,7 @@ class Call:
 
 def refused(error: Exception) -> bool:
     """Returns True if a kernel's error means that PyTorch shall compute, or raise, on the CPU."""
-    if isinstance(error, FATAL[0]):
+    if isinstance(error, memory.FULL):
         raise torch.OutOfMemoryError(str(error)) from error
     return not (type(error) is RuntimeError or isinstance(error, FATAL))
 
@@ -183,8 +196,11 @@ def kernel_of(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     def scaled(a: Any, b: Any, **kwargs: Any) -> Any:
         return kernel(a, b, **kwargs) if kwargs else two(a, b)
 
-    if single and not call.lists and call.tensors == (0,) and not any(a.kwarg_only for a in arguments):
-        return first
+    def plain(x: torch.Tensor, *rest: Any, **kwargs: Any) -> Any:
+        return kernel(x, *rest, **kwargs) if kwargs else first(x, *rest)
+
+    if single and not call.lists and call.tensors == (0,):
+        return plain if any(a.kwarg_only for a in arguments) else first
     if single and call.tensors == (0, 1) and op._schema.name in FRESH:
         return two if len(arguments) == 2 else scaled if arguments[2].kwarg_only else kernel
     return kernel
@@ -303,6 +319,9 @@ def register() -> None:
     """Registers all kernels; called once, at the first use of the device."""
     for name, function in DIRECT.items():
         implement(name, function)
+    for name, function in recurrent.TABLE.items():  # over PyTorch's own formula of steps, which autograd sees
+        implement(name, function)
+        _library.impl(name, function, "AutogradPrivateUse1")
     for name, function in TABLE.items():
         _add(name, function)
     rows.add_decompositions(implement, registered)

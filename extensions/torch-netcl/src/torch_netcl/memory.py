@@ -287,10 +287,7 @@ def to_cpu(tensor: torch.Tensor) -> torch.Tensor:
 
 def from_netcl(value: Any) -> torch.Tensor:
     """Returns a netcl tensor as a tensor on the CPU."""
-    try:
-        stored = np.ascontiguousarray(value.engine.read(value)).reshape(value.shape)
-    except OutOfMemoryError as error:
-        raise torch.OutOfMemoryError(str(error)) from error
+    stored = np.ascontiguousarray(value.engine.read(value)).reshape(value.shape)
     if not stored.flags.writeable or stored is getattr(value, "array", None):
         stored = stored.copy()
     if value.dtype == "bfloat16":
@@ -336,4 +333,5 @@ def put_cpu(tensor: torch.Tensor, values: torch.Tensor) -> None:
     block.flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).copy_(values)
 
 
-FATAL = (OutOfMemoryError, DeviceLostError)
+FULL = (OutOfMemoryError, MemoryError)
+FATAL = (*FULL, DeviceLostError)

@@ -20,7 +20,7 @@ from netcl import ops
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.ops_table import dispatch
 from torch_netcl import overload, words
-from torch_netcl.memory import DTYPES, ENGINE, NoKernel
+from torch_netcl.memory import DTYPES, ENGINE, TORCH, NoKernel
 
 TABLE: dict[str, Callable[..., Any]] = {}
 SAME = words(
@@ -37,8 +37,18 @@ SAME = words(
     "softshrink special_bessel_j0=bessel_j0 special_bessel_j1=bessel_j1 special_bessel_y0=bessel_y0 "
     "special_bessel_y1=bessel_y1 special_entr=entr special_erfcx=erfcx special_i0e=i0e special_i1=i1 special_i1e=i1e "
     "special_log_ndtr=log_ndtr special_ndtri=ndtri special_xlog1py=xlog1py special_zeta=zeta sqrt tan tanh threshold "
-    "trace tril triu trunc where.self=where xlogy.Tensor=xlogy"
-)
+    "trace tril triu trunc where.self=where xlogy.Tensor=xlogy special_airy_ai=airy_ai special_modified_bessel_i0=i0 "
+    "special_modified_bessel_i1=i1 vdot=dot"
+) + [
+    f"special_{name}={name}"
+    for name in words(
+        "modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0 "
+        "chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w "
+        "hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p "
+        "shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v "
+        "shifted_chebyshev_polynomial_w"
+    )
+]
 
 
 def function(name: str) -> Callable[..., Any]:
@@ -143,6 +153,17 @@ TABLE |= {
 }
 
 
+@row("fmod.Tensor", "fmod.Scalar")
+def fmod(a, b):
+    """Returns what is left of a, with its sign, by a quotient that is truncated."""
+    kind, number = kind_of(a, b), not hasattr(b, "dtype")
+    if not is_floating(kind):
+        left = ops.mod(ops.abs(a), abs(_divisor(b)) if number else ops.abs(_divisor(b)))
+        return ops.where(ops.lt(a, 0), ops.neg(left), left)
+    by = torch.full((), abs(b), dtype=TORCH[kind]).item() if number else ops.abs(b)  # the CPU rounds it to the dtype
+    return ops.copysign(ops.mod(ops.abs(a), by), as_type(a, kind))
+
+
 def _divisor(b: Any) -> Any:
     """Returns b; raises NoKernel for the integer 0 and for bools. An integer divided by a 0 of a tensor gives 0."""
     return refuse("0 or bools") if getattr(b, "dtype", None) == "bool" or not (hasattr(b, "dtype") or b) else b
@@ -184,7 +205,7 @@ TABLE |= {
     "isposinf": lambda x: ops.eq(floats(x), inf),
     "fmax": _beside_nan(ops.maximum),
     "fmin": _beside_nan(ops.minimum),
-    "logit": lambda x, eps=None: ops.logit(floats(x), eps),
+    "logit": lambda x, eps=None: ops.logit(floats(x) if (eps or 0) <= 0.5 else refuse("limits that cross"), eps),
     # Between poles higher derivatives lose digits in float32.
     "polygamma": lambda n, x: ops.polygamma(n, x) if n < 2 else refuse("a higher derivative"),
     "frac": lambda x: ops.sub(floats(x), ops.trunc(x)),
@@ -283,6 +304,8 @@ TABLE |= {
     "count_nonzero": lambda x, dim=None: ops.count_nonzero(x, dim),
     "cumsum": ranked(lambda x, dim, *, dtype=None: ops.cumsum(x, dim, named(dtype))),
     "cumprod": ranked(lambda x, dim, *, dtype=None: ops.cumprod(x, dim, named(dtype))),
+    "cummax": ranked(ops.cummax),
+    "cummin": ranked(ops.cummin),
     "logcumsumexp": ranked(lambda x, dim: ops.logcumsumexp(floats(x), dim)),
     "linalg_cross": lambda a, b, *, dim=-1: dispatch.call("linalg_cross", a, b, axis=dim),
     "_softmax": _softmax(ops.softmax),
@@ -374,8 +397,8 @@ def index(x, indices):
     return ops.getitem(x, key)
 
 
-@row("index_put", "_unsafe_index_put")
-def index_put(x, indices, values, accumulate=False):
+@row("index_put", "_unsafe_index_put", "_index_put_impl")
+def index_put(x, indices, values, accumulate=False, unsafe=False):
     """Returns x with values at positions."""
     key = _key(indices) if x.ndim else refuse("0-d")
     places = [at for at, entry in enumerate(key) if not isinstance(entry, slice)]
@@ -433,6 +456,17 @@ TABLE |= {
     "scatter_reduce.two": _scattered(ops.scatter_reduce),
     "index_add": ranked(lambda x, dim, index, src, *, alpha=1: ops.index_add(x, dim, index, src, alpha), 2),
     "index_copy": ranked(ops.index_copy, 2),
+    "index_reduce": ranked(
+        lambda x, dim, index, source, reduce, *, include_self=True: ops.index_reduce(
+            x, dim, index, source, reduce, include_self=include_self
+        ),
+        2,
+    ),
+    "put": lambda x, index, source, accumulate=False: ops.reshape(
+        index_put(ops.reshape(x, (x.size,)), [ops.reshape(index, (-1,))], ops.reshape(source, (-1,)), accumulate),
+        x.shape,
+    ),
+    "take": lambda x, index: ops.take(x, index) if x.size and index.size else refuse("empty"),
     "embedding": lambda weight, indices, padding_idx=-1, scale=False, sparse=False: ops.take(weight, indices, 0),
 }
 
@@ -450,7 +484,7 @@ def cat(tensors, dim=0):
 
 def _bordered(mode: str) -> Callable[..., Any]:
     def bordered(x: Any, pad: Any, value: Any = 0) -> Any:
-        if min(pad, default=0) < 0 or not x.ndim:
+        if (min(pad, default=0) < 0 and mode != "constant") or not x.ndim:
             raise NoKernel("a negative pad")
         return ops.pad(x, list(pad), mode, value)
 
@@ -614,8 +648,8 @@ def layer_norm(x, shape, weight, bias, eps):
     """Returns the normalized x, the means and the reciprocal deviations."""
     floats(x)
     over = tuple(range(x.ndim - len(shape), x.ndim))
-    if not x.size:
-        raise NoKernel("empty")
+    if not x.size or tuple(x.shape[-len(shape) :]) != tuple(shape):
+        raise NoKernel("shape")
     value, mean, rstd = dispatch.call("aten_layer_norm", x, weight, bias, axes=over, eps=eps)
     return value, mean, rstd
 
@@ -800,7 +834,7 @@ DECOMPOSED = words(
     "nll_loss2d_forward embedding_dense_backward native_dropout_backward "
     "addr logaddexp2 select_backward slice_backward diagonal_backward index_add_ "
     "unfold_backward new_zeros frac triu_indices tril_indices rot90 logit_backward "
-    "masked_scatter upsample_nearest2d upsample_bilinear2d upsample_nearest1d"
+    "masked_scatter max_unpool2d max_unpool3d renorm multi_margin_loss channel_shuffle"
 )
 
 

@@ -1,7 +1,10 @@
-"""Files: ``torch.save`` writes the elements of a storage, ``torch.load`` puts them on the device again."""
+"""Files: ``torch.save`` writes the elements of a storage, ``torch.load`` puts them on the device again. Processes share
+no tensor of the device.
+"""
 
 from __future__ import annotations
 
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
@@ -20,6 +23,17 @@ def _on_device(storage: Any, location: str) -> Any:
     return memory.from_cpu(raw).untyped_storage()
 
 
+def _unshared(*unused: Any) -> Any:
+    raise RuntimeError("a tensor on device 'ocl' cannot be sent to another process: send tensor.cpu()")
+
+
 def register() -> None:
-    """Registers the device with PyTorch's files, before PyTorch's own way for private backends."""
+    """Registers the device with PyTorch's files, before PyTorch's own way for private backends, and with its queues."""
     torch.serialization.register_package(5, _tag, _on_device)
+    ForkingPickler.register(memory.OclStorage, _unshared)
+    shared = torch.UntypedStorage._new_shared
+
+    def new_shared(cls: Any, size: int, *, device: Any = "cpu") -> Any:
+        return _unshared() if torch.device(device).type == "ocl" else shared(size, device=device)
+
+    torch.UntypedStorage._new_shared = classmethod(new_shared)  # type: ignore[assignment, method-assign]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import torch
@@ -17,11 +17,18 @@ _aten = torch.ops.aten
 
 
 def kernel(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a function as the kernel of overloads."""
+    """Registers a function as the kernel of overloads; no room is PyTorch's error."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        TABLE.update(dict.fromkeys(names, function))
-        return function
+        @wraps(function)
+        def roomy(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return function(*args, **kwargs)
+            except memory.FULL as error:
+                raise torch.OutOfMemoryError(str(error)) from error
+
+        TABLE.update(dict.fromkeys(names, function if names[0] in ("view", "as_strided") else roomy))
+        return roomy
 
     return add
 
@@ -43,16 +50,9 @@ def empty(size, dtype=None, layout=None, device=None, pin_memory=None, memory_fo
     if any(length < 0 for length in size):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(size)}: {list(size)}")
     if memory_format in (None, torch.contiguous_format, torch.preserve_format):
-        return _new(size, dtype)
+        return new(size, dtype)
     shadow = torch.empty(size, device="meta", memory_format=memory_format)
     return empty_strided(size, shadow.stride(), dtype)
-
-
-def _new(size: Any, dtype: torch.dtype) -> torch.Tensor:
-    try:
-        return new(size, dtype)
-    except memory.FATAL[0] as error:
-        raise torch.OutOfMemoryError(str(error)) from error
 
 
 @kernel("empty_strided")
@@ -62,9 +62,9 @@ def empty_strided(size, stride, dtype=None, layout=None, device=None, pin_memory
     dtype = dtype or torch.get_default_dtype()
     shape = tuple(size)
     if tuple(stride) == memory.contiguous_strides(shape):
-        return _new(shape, dtype)
+        return new(shape, dtype)
     extent = 0 if 0 in shape else 1 + sum((length - 1) * step for length, step in zip(shape, stride))
-    return memory.strided(_new((extent,), dtype), size, stride, 0)
+    return memory.strided(new((extent,), dtype), size, stride, 0)
 
 
 @kernel("as_strided")
@@ -170,23 +170,20 @@ def _copy_in(target: torch.Tensor, source: torch.Tensor) -> None:
             f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(shape or source.shape)}"
         )
     memory.check_single(target)
-    try:
-        if target.dtype not in DTYPES or source.dtype not in DTYPES:
-            values = memory.to_cpu(source) if source.device.type == "ocl" else source
-            memory.put_cpu(target, values.expand(target.shape))
-        elif source.device.type == "ocl":
-            value = take(source)
-            if value.dtype is not DTYPES[target.dtype]:
-                value = cast(value, dtype=DTYPES[target.dtype])
-            elif value._storage is source.untyped_storage().content._storage:  # type: ignore[attr-defined]
-                value = clone(value)
-            put(target, value)
-        elif source.device.type == "cpu":
-            put(target, memory.to_netcl(source))
-        else:
-            raise RuntimeError(f"copy_ from {source.device} to ocl:0: copy to the CPU first")
-    except memory.FATAL[0] as error:
-        raise torch.OutOfMemoryError(str(error)) from error
+    if target.dtype not in DTYPES or source.dtype not in DTYPES:
+        values = memory.to_cpu(source) if source.device.type == "ocl" else source
+        memory.put_cpu(target, values.expand(target.shape))
+    elif source.device.type == "ocl":
+        value = take(source)
+        if value.dtype is not DTYPES[target.dtype]:
+            value = cast(value, dtype=DTYPES[target.dtype])
+        elif value._storage is source.untyped_storage().content._storage:  # type: ignore[attr-defined]
+            value = clone(value)
+        put(target, value)
+    elif source.device.type == "cpu":
+        put(target, memory.to_netcl(source))
+    else:
+        raise RuntimeError(f"copy_ from {source.device} to ocl:0: copy to the CPU first")
 
 
 @kernel("clone")

@@ -417,7 +417,7 @@ def _before_fork() -> None:
     _snapshot[:] = live_buffers()
     _snapshot.extend(_queues.values())
     objects = gc.get_objects()
-    _snapshot.extend(item for item in objects if isinstance(item, kinds))
+    _snapshot.extend(item for item in objects if issubclass(type(item), kinds))  # __class__ may be code of others
     _snapshot.extend(_events(objects))
 
 
@@ -432,7 +432,7 @@ def _events(objects: list[Any]) -> Iterator[Any]:
         frame = frame.f_back
     seen: set[int] = set()
     while reachable:
-        yield from (item for item in reachable if isinstance(item, cl.Event))
+        yield from (item for item in reachable if issubclass(type(item), cl.Event))
         untracked = {id(item): item for item in reachable if type(item) in (tuple, dict) and not gc.is_tracked(item)}
         inner = [item for key, item in untracked.items() if key not in seen]
         seen.update(untracked)

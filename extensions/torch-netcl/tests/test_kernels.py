@@ -1,0 +1,94 @@
+"""Kernels of layers against PyTorch on the CPU, with gradients, and without a call on the CPU."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from torch_netcl import fallback
+
+
+def results(call: Callable[..., Any], device: str, *leaves: torch.Tensor) -> list[torch.Tensor]:
+    moved = [x.detach().to(device).requires_grad_(x.is_floating_point()) for x in leaves]
+    out = call(*moved)
+    weights = torch.linspace(0.5, 1.5, out.numel()).view(out.shape).to(device)
+    wanted = [x for x in moved if x.requires_grad]
+    return [x.cpu() for x in (out.detach(), *torch.autograd.grad((out * weights).sum(), wanted))]
+
+
+F = nn.functional
+X = torch.randn(2, 3, 5, 6, generator=torch.Generator().manual_seed(0))
+IDS = torch.tensor([1, 4, 4, 0, 2, 1])
+
+
+@pytest.mark.parametrize(
+    ("call", "leaves"),
+    [
+        (lambda x: F.interpolate(x, scale_factor=2), (X,)),
+        (lambda x: F.interpolate(x, size=(3, 8), mode="nearest-exact"), (X,)),
+        (lambda x: F.interpolate(x, size=(7, 3), mode="bilinear"), (X,)),
+        (lambda x: F.interpolate(x, scale_factor=1.5, mode="bilinear", align_corners=True), (X,)),
+        (lambda x: F.interpolate(x, size=(7, 9), mode="bicubic"), (X,)),
+        (lambda x: F.interpolate(x[0], size=9, mode="linear"), (X,)),
+        (lambda x: F.interpolate(x[None], size=(2, 7, 4), mode="trilinear"), (X,)),
+        (lambda x: F.unfold(x, (2, 3), dilation=(1, 2), padding=(1, 2), stride=(2, 1)), (X,)),
+        (lambda x: F.fold(x.reshape(-1)[:144].view(1, 12, 12), (4, 5), (2, 2)), (X,)),
+        (lambda x: F.pad(x, (1, 2, 2, 0), mode="reflect"), (X,)),
+        (lambda x: F.pad(x, (1, 2, 2, 0), mode="replicate"), (X,)),
+        (lambda x: F.pad(x, (-1, 2)), (X,)),
+        *((lambda a, p=p: torch.cdist(a[0], a[1, :, :4], p), (X,)) for p in (1.0, 2.0, 3.0, float("inf"))),
+        (lambda w: F.embedding_bag(IDS.to(w.device), w, IDS.new_tensor([0, 2, 2]).to(w.device)), (X[0, 0],)),
+        (lambda w: F.embedding_bag(IDS.view(2, 3).to(w.device), w, mode="sum"), (X[0, 0],)),
+        (
+            lambda w, s: F.embedding_bag(IDS.view(2, 3).to(w.device), w, mode="sum", per_sample_weights=s),
+            (X[0, 0], X[0, 1, :2, :3]),
+        ),
+        (lambda x: torch.cummax(x, 1)[0], (X,)),
+        (lambda x: torch.fmod(x, 0.7), (X,)),
+        (lambda x: x[IDS.to(x.device) % 2, IDS.to(x.device) % 3], (X,)),
+    ],
+)
+def test_values_and_gradients_agree_without_the_cpu(call: Any, leaves: Any) -> None:
+    torch.zeros(1, device="ocl")
+    fallback.calls.clear()
+    for here, there in zip(results(call, "cpu", *leaves), results(call, "ocl", *leaves)):
+        torch.testing.assert_close(there, here, rtol=1e-4, atol=1e-5)
+    assert fallback.calls == {}
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize(
+    "options", [{}, {"num_layers": 2, "bidirectional": True, "batch_first": True}, {"bias": False}]
+)
+def test_recurrent_layers_are_calls_of_whole_directions(kind: Any, options: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    model, x = kind(5, 7, **options), torch.randn(4, 3, 5)
+    seen = []
+    for device in ("cpu", "ocl"):
+        moved, leaf = copy.deepcopy(model).to(device), x.detach().to(device).requires_grad_()
+        fallback.calls.clear()
+        out, last = moved(leaf)
+        sum((part * part.sin()).sum() for part in (out, *(last if kind is nn.LSTM else (last,)))).backward()
+        assert fallback.calls == {}
+        seen.append([x.cpu() for x in (out, leaf.grad, *[p.grad for p in moved.parameters()])])
+    for here, there in zip(*seen):
+        torch.testing.assert_close(there, here, rtol=1e-4, atol=1e-5)
+
+
+def test_a_recurrent_layer_runs_no_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch_netcl import recurrent
+
+    calls = []
+    original = recurrent.dispatch.call
+    monkeypatch.setattr(recurrent.dispatch, "call", lambda name, *a, **k: calls.append(name) or original(name, *a, **k))
+    nn.LSTM(3, 4, 2).to("ocl")(torch.randn(6, 2, 3, device="ocl"))[0].sum().backward()
+    assert [name for name in calls if name.startswith("recurrence")] == ["recurrence"] * 2 + ["recurrence_back"] * 2
+    with torch.autocast("ocl", dtype=torch.bfloat16):
+        assert nn.GRU(3, 4).to("ocl")(torch.randn(6, 2, 3, device="ocl"))[0].dtype is torch.bfloat16
+    with pytest.raises(RuntimeError, match="Expected 3, got 5"):
+        nn.GRU(3, 4).to("ocl")(torch.randn(6, 2, 5, device="ocl"))
