@@ -254,7 +254,9 @@ class State:
         self.all_data = self._tensor(self.rng.standard_normal((4 * max(BATCHES), WIDTH)))
         self.all_targets = self.lib.tensor(self.rng.integers(0, CLASSES, 4 * max(BATCHES)))
         self.host = self.rng.standard_normal((max(BATCHES), WIDTH)).astype(loop.dtype)
-        self.shares = self.square.backend == "cpu"  # else writes into an array race with queued kernels
+        self.shares = (
+            getattr(self.square, "backend", "cpu") == "cpu"
+        )  # else writes into an array race with queued kernels
         if "frozen first" in self.tricks:
             next(iter(self.net.parameters())).requires_grad_(False)
         self.pieces = [(at, place, name, number) for at, place, name, number in loop.of("deed")]
@@ -524,7 +526,10 @@ def _hook_parameter(s: State, n: int) -> None:
 
 
 def _hook_after(s: State, n: int) -> None:
-    s.handles.append(s.parameter(n).register_post_accumulate_grad_hook(lambda p: p.grad.mul_(0.5)))
+    def halved(p: Any) -> None:
+        p.grad.mul_(0.5)
+
+    s.handles.append(s.parameter(n).register_post_accumulate_grad_hook(halved))
 
 
 def _hook_value(s: State, n: int) -> None:

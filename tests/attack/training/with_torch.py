@@ -25,6 +25,10 @@ from training.programs import BY_SIGN, NOT_OF_TORCH, torch_library
 
 # Rounding over a loop: in float64, and in float32 for each step, where only plain SGD does not divide by small numbers.
 ROUNDING = {"float64": 1e-6, "float32": 2e-3}
+# A direction over pairs that nearly cancel amplifies rounding, so that longer loops part.
+ROUNDING_OF_LBFGS, _STEPS_OF_LBFGS = 1e-4, 4
+# Numbers above it are of a loop that diverges, which amplifies rounding too.
+_DIVERGES = 1e6
 # Parts with another meaning in PyTorch, and why.
 EXCLUDED = {
     "autocast": "which ops round to bfloat16 differs",
@@ -55,6 +59,8 @@ def comparable(loop: Loop) -> Loop:
         return not (around or set(part) & {*DRAWING, *EXCLUDED})
 
     dtype = loop.dtype if loop.optimizer == "SGD" else "float64"
+    if loop.optimizer in WITH_CLOSURE:
+        loop = replace(loop, steps=_STEPS_OF_LBFGS)
     return replace(loop, dtype=dtype, parts=tuple(part for part in loop.parts if stays(part)))
 
 
@@ -80,11 +86,22 @@ def apart(a: Any, b: Any) -> float:
     return float(np.abs(a[kept] - b[kept]).max(initial=0) / max(np.abs(a[kept]).max(initial=0), 1e-3))
 
 
+def _value(state: Any) -> Any:
+    """Returns the value of a state, which is a tensor in one library and a number in the other."""
+    return state[1] if isinstance(state, list) else state
+
+
+def _largest(value: Any) -> float:
+    arrays = [np.abs(np.asarray(each, np.float64)) for each in _numbers(value) if each is not None]
+    return max((float(np.nan_to_num(each, nan=np.inf).max(initial=0)) for each in arrays), default=0.0)
+
+
 def _named(found: Seen) -> tuple[list[tuple[str, Any]], dict[str, Any]]:
     """Returns what was seen in order without its numbers, and the optimizer's states by name."""
     pairs = [(name.split(" ", 1)[1], value) for name, value in found.items()]
     states = {name: value for name, value in pairs if " state " in name}
-    return [pair for pair in pairs if " state " not in pair[0] and " version " not in pair[0]], states
+    own = (" state ", " version ", " next number")
+    return [pair for pair in pairs if not any(text in pair[0] for text in own)], states
 
 
 def difference(loop: Loop, wanted: Seen, found: Seen) -> tuple[str, str]:
@@ -104,11 +121,12 @@ def difference(loop: Loop, wanted: Seen, found: Seen) -> tuple[str, str]:
             return "", "both raise"
         text = _apart(loop, name, value, value_of_other)
         if text:
-            return text, ""
+            return text, "it diverges" if _largest(value) > _DIVERGES else ""
     if len(wanted_list) != len(found_list):
         return "more was seen", ""
     both = [name for name in wanted_states if name in found_states and name.rsplit(" ", 1)[-1] in _STATES]
-    texts = (_apart(loop, name, wanted_states[name], found_states[name]) for name in both)
+    pairs = ((name, _value(wanted_states[name]), _value(found_states[name])) for name in both)
+    texts = (_apart(loop, *pair) for pair in pairs)
     return next((text for text in texts if text), ""), ""
 
 
@@ -118,6 +136,8 @@ _STATES = ("step", "exp_avg", "exp_avg_sq", "max_exp_avg_sq", "square_avg", "acc
 
 def _apart(loop: Loop, name: str, value: Any, other: Any) -> str:
     allowed = ROUNDING[loop.dtype] * (loop.steps if loop.dtype == "float32" else 1)
+    if loop.optimizer in WITH_CLOSURE:
+        allowed = ROUNDING_OF_LBFGS
     a, b = list(_numbers(value)), list(_numbers(other))
     far = math.inf if len(a) != len(b) else max(map(apart, a, b), default=0.0)
     shown = f"{str(value)[:120]} against {str(other)[:120]}".replace("\n", "")
