@@ -43,10 +43,17 @@ EXCLUDED = {
     "write x": "which values an op saves is its own",
     "identity": "a gradient may be the tensor that backward made",
     "evaluate": "batch norm of a network that saw an error",
+    "clip device": "it scales what the step reads, and leaves the gradients as they are",
     "wrong shape": "an error of an op in the middle",
 }
-# Texts of PyTorch's errors about in-place writes, which netcl allows where its gradient does not need the value.
-_IN_PLACE = ("modified by an inplace operation", "is a view and is being modified inplace", "leaf Variable")
+# Texts of errors that one library alone raises, and why.
+_ERRORS = {
+    "modified by an inplace operation": "a write in place into what PyTorch saved",
+    "is a view and is being modified inplace": "a write in place into a view that PyTorch refuses",
+    "leaf Variable": "a write in place into a leaf",
+    "is not implemented": "a derivative that PyTorch has not",
+    "cannot go through a checkpoint": "a graph of gradients through a checkpoint, which netcl refuses",
+}
 # Seconds after the deadline in which a failure is made smaller.
 _SHRINKING_S = 15.0
 
@@ -113,8 +120,8 @@ def difference(loop: Loop, wanted: Seen, found: Seen) -> tuple[str, str]:
     for (name, value), (other, value_of_other) in zip(wanted_list, found_list):
         if name != other:
             shown = f"{name} in PyTorch, {other} in netcl: {str(value)[:150]} against {str(value_of_other)[:150]}"
-            in_place = any(text in str(value) + str(value_of_other) for text in _IN_PLACE)
-            return shown, "a write in place that one library refuses" if in_place else ""
+            errors = str(value) + str(value_of_other)
+            return shown, next((why for text, why in _ERRORS.items() if text in errors), "")
         if name.endswith("error"):
             if "UserError" in value:
                 continue
