@@ -52,6 +52,7 @@ _ERRORS = {
     "is a view and is being modified inplace": "a write in place into a view that PyTorch refuses",
     "leaf Variable": "a write in place into a leaf",
     "is not implemented": "a derivative that PyTorch has not",
+    "that its gradient needs was overwritten": "a write in place into what netcl saved",
     "cannot go through a checkpoint": "a graph of gradients through a checkpoint, which netcl refuses",
 }
 # Seconds after the deadline in which a failure is made smaller.
@@ -62,8 +63,11 @@ def comparable(loop: Loop) -> Loop:
     """Returns the loop without parts that draw numbers or that mean something else in PyTorch."""
 
     def stays(part: tuple[Any, ...]) -> bool:
-        around = part[0] == "deed" and part[3] == "around" and part[4] % 6 in (0, 3)  # saved tensors, autocast
-        return not (around or set(part) & {*DRAWING, *EXCLUDED})
+        name, number = part[3:] if part[0] == "deed" else ("", 0)
+        around = name == "around" and number % 6 in (0, 3)  # saved tensors, autocast
+        live = name == "optimizer state" and number % 2 == 0  # a step is a tensor in PyTorch, which goes on
+        inside = name == "extra step" and loop.optimizer in WITH_CLOSURE  # a step of LBFGS within its own closure
+        return not (around or live or inside or set(part) & {*DRAWING, *EXCLUDED})
 
     dtype = loop.dtype if loop.optimizer == "SGD" else "float64"
     if loop.optimizer in WITH_CLOSURE:
