@@ -245,7 +245,8 @@ class State:
             if "gan" in self.tricks:
                 self.second_optimizer = self._optimizer(self.second)
             else:
-                self.optimizer.add_param_group({"params": list(self.second.parameters())})
+                parameters = [p for p in self.second.parameters() if loop.optimizer != "Muon" or len(p.shape) == 2]
+                self.optimizer.add_param_group({"params": parameters})
         self.ema = [p.detach().clone() for p in self.net.parameters()] if "ema" in self.tricks else None
         self.square = self._tensor(self.rng.uniform(-0.3, 0.3, (WIDTH, WIDTH)))
         self.table = self._tensor(self.rng.uniform(-0.3, 0.3, (CLASSES, WIDTH)))
