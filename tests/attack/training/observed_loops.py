@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 
-import netcl as nc
-from netcl import autograd as ag
 from training.programs import BATCHES, CLASSES, LAYERS, LOSSES, OPTIMIZERS, WIDTH, netcl_library
 
 __all__ = ["Loop", "drawn_loop", "observed"]
@@ -25,28 +23,24 @@ __all__ = ["Loop", "drawn_loop", "observed"]
 PLACES = ("begin", "mid", "loss", "back", "end")
 # Of a loop on an OpenCL device, where each network has kernels to build.
 SMALL = ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad")
+# A step of one of these needs a closure.
+WITH_CLOSURE: dict[str, tuple[dict[str, Any], ...]] = {
+    "LBFGS": (
+        {"lr": 0.3, "max_iter": 4, "history_size": 2},
+        {"lr": 0.3, "max_iter": 3, "history_size": 10},
+        {"max_iter": 4, "history_size": 2, "line_search_fn": "strong_wolfe"},
+        {"max_iter": 5, "history_size": 10, "line_search_fn": "strong_wolfe"},
+    ),
+}
+ALL_OPTIMIZERS = {**OPTIMIZERS, **WITH_CLOSURE}
 
 
 class UserError(Exception):
     """An error of the program."""
 
 
-class Cube(ag.Function):
-    """A Function of the program."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        ctx.save_for_backward(x)
-        return x * x * x * 0.1
-
-    @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:
-        (x,) = ctx.saved_tensors
-        return grad * x * x * 0.3
-
-
 def _checkpointed(loop: State, x: Any) -> Any:
-    return ag.checkpoint(lambda y: nc.tanh(y * 0.7) + y, x)
+    return loop.lib.checkpoint(lambda y: loop.lib.tanh(y * 0.7) + y, x)
 
 
 def _by_value(loop: State, x: Any) -> Any:
@@ -54,14 +48,14 @@ def _by_value(loop: State, x: Any) -> Any:
 
 
 def _no_grad_part(loop: State, x: Any) -> Any:
-    with nc.no_grad():
+    with loop.lib.no_grad():
         scale = x.abs().mean() + 1.0
     return x / scale
 
 
 def _autocast_part(loop: State, x: Any) -> Any:
-    with nc.autocast(loop.device_type, dtype="bfloat16"):
-        y = nc.matmul(x, loop.square)
+    with loop.lib.autocast(loop.device_type, dtype=loop.lib.half):
+        y = loop.lib.matmul(x, loop.square)
     return y.to(x.dtype)
 
 
@@ -82,7 +76,7 @@ def _restructured(loop: State, x: Any) -> Any:
 
 def _unbound(loop: State, x: Any) -> Any:
     first, *rest = x.unbind(0)
-    return nc.stack([first * 0.5, *rest], 0)
+    return loop.lib.stack([first * 0.5, *rest], 0)
 
 
 def _embedded(loop: State, x: Any) -> Any:
@@ -90,14 +84,14 @@ def _embedded(loop: State, x: Any) -> Any:
 
 
 def _detached_copy(loop: State, x: Any) -> Any:
-    with nc.no_grad():
+    with loop.lib.no_grad():
         loop.static.copy_(x[: BATCHES[0]])
     return x + loop.static.mean() * 0.1
 
 
 def _out(loop: State, x: Any) -> Any:
-    with nc.no_grad():
-        nc.ops.mul(x.detach(), 0.5, out=(y := nc.empty(x.shape, dtype=x.dtype)))
+    with loop.lib.no_grad():
+        loop.lib.mul(x.detach(), 0.5, out=(y := loop.lib.empty(x.shape, dtype=x.dtype)))
     return x + y
 
 
@@ -107,18 +101,18 @@ def _scaled_constant(loop: State, x: Any) -> Any:
 
 def _penalty_inside(loop: State, x: Any) -> Any:
     y = x.detach().requires_grad_()
-    (slope,) = ag.grad((nc.tanh(y) * x).sum(), [y], create_graph=True)
+    (slope,) = loop.lib.grad((loop.lib.tanh(y) * x).sum(), [y], create_graph=True)
     return x + slope * 0.1
 
 
 def _inner_backward(loop: State, x: Any) -> Any:
     y = x.detach().requires_grad_()
-    nc.tanh(y).sum().backward()
+    loop.lib.tanh(y).sum().backward()
     return x + y.grad * 0.1
 
 
 OWN_LAYERS: dict[str, Callable[[State, Any], Any]] = {
-    "cube": lambda loop, x: Cube.apply(x),
+    "cube": lambda loop, x: loop.lib.cube.apply(x),
     "checkpoint": _checkpointed,
     "by value": _by_value,
     "no grad": _no_grad_part,
@@ -132,13 +126,13 @@ OWN_LAYERS: dict[str, Callable[[State, Any], Any]] = {
     "alternating": _scaled_constant,
     "penalty inside": _penalty_inside,
     "inner backward": _inner_backward,
-    "dropout op": lambda loop, x: nc.nn.functional.dropout(x, 0.3, training=loop.net.training),
-    "normal": lambda loop, x: x + nc.randn(x.shape, dtype=x.dtype) * 0.1,
+    "dropout op": lambda loop, x: loop.lib.F.dropout(x, 0.3, training=loop.net.training),
+    "normal": lambda loop, x: x + loop.lib.randn(x.shape, dtype=x.dtype) * 0.1,
     "expanded": lambda loop, x: x + x.mean(0, keepdim=True).expand(x.shape[0], WIDTH),
     "flat write": lambda loop, x: x.clone().flatten().mul_(1.5).view(x.shape[0], WIDTH),
     "detach sum": lambda loop, x: x + x.detach().mean(),
-    "host constant": lambda loop, x: x + nc.tensor([0.5] * WIDTH, dtype=x.dtype),
-    "array index": lambda loop, x: x[:, nc.tensor(np.arange(WIDTH)[::-1].copy())],
+    "host constant": lambda loop, x: x + loop.lib.tensor([0.5] * WIDTH, dtype=x.dtype),
+    "array index": lambda loop, x: x[:, loop.lib.tensor(np.arange(WIDTH)[::-1].copy())],
     "mask": lambda loop, x: x * (x > 0).to(x.dtype) + 0.1 * x,
     "sorted": lambda loop, x: x.sort(1)[0] if isinstance(x.sort(1), tuple) else x,
     "topk": lambda loop, x: x + x.topk(3, dim=1)[0].mean(),
@@ -159,7 +153,7 @@ TRICKS = (
     "zero by hand", "schedule", "two groups", "losses", "losses detached", "outputs", "ema", "evaluate", "gan",
     "two models", "autocast", "retain", "data by index", "data in place", "same data", "grad norm", "grad function",
     "item", "item at end", "scaler", "sum of losses", "metrics", "frozen first", "steps twice", "backward in pieces",
-    "keep out", "no zero", "data of host", "data on host",
+    "keep out", "no zero", "data of host", "data on host", "closure", "data in closure",
 )  # fmt: skip
 
 
@@ -190,7 +184,11 @@ def drawn_loop(rng: random.Random, of: random.Random | None = None) -> Loop:
     parts += [("trick", trick) for trick in TRICKS if base.random() < chance]
     loss, dtype = base.choice(list(LOSSES)), base.choice(("float32", "float32", "float64"))
     optimizer = base.choice(list(OPTIMIZERS) if of is None else SMALL)
-    option = base.randrange(len(OPTIMIZERS[optimizer]))
+    if base.random() < 0.1:
+        optimizer = base.choice(list(WITH_CLOSURE))
+    elif base.random() < 0.1:
+        parts.append(("trick", "closure"))
+    option = base.randrange(len(ALL_OPTIMIZERS[optimizer]))
     steps = rng.randrange(8, 16) if rng.random() < 0.8 else rng.randrange(30, 50)
     deeds = []
     for _ in range(rng.choice((0, 1, 2, 3, 5, 8))):
@@ -212,6 +210,7 @@ class State:
     """The objects of a loop that runs."""
 
     loop: Loop
+    lib: Any
     found: dict[str, Any] = field(default_factory=dict)
     kept: list[Any] = field(default_factory=list)
     handles: list[Any] = field(default_factory=list)
@@ -221,41 +220,50 @@ class State:
     x: Any = None
     loss: Any = None
     skip: str = ""
-    around: Any = None  # of the forward pass of this step
+    out: Any = None
+    around: Any = None  # makes the context of the forward pass of this step
 
     def __post_init__(self) -> None:
         loop = self.loop
-        self.lib = netcl_library(loop.dtype)
         self.rng = np.random.default_rng(loop.seed)
-        nc.manual_seed(loop.seed)
+        self.lib.manual_seed(loop.seed)
         self.tricks = {name for (name,) in loop.of("trick")}
+        if loop.optimizer in WITH_CLOSURE:
+            self.tricks = self.tricks - {"two groups", "two models"} | {"closure"}
+        if "closure" in self.tricks:  # a scaler takes none
+            self.tricks = self.tricks - {"scaler"}
         self.device_type = "cpu"
         self.net, self.layers = self._network([name for (name,) in loop.of("layer")] + ["linear"])
         self.optimizer = self._optimizer(self.net)
-        self.scheduler = nc.optim.lr_scheduler.StepLR(self.optimizer, 3, 0.7) if "schedule" in self.tricks else None
-        self.scaler = nc.GradScaler(init_scale=8.0, growth_interval=3) if "scaler" in self.tricks else None
+        self.scheduler = (
+            self.lib.optim.lr_scheduler.StepLR(self.optimizer, 3, 0.7) if "schedule" in self.tricks else None
+        )
+        self.scaler = self.lib.GradScaler(init_scale=8.0, growth_interval=3) if "scaler" in self.tricks else None
         self.second = self.second_optimizer = None
         if self.tricks & {"gan", "two models"}:
             self.second, _ = self._network(["linear"])
             if "gan" in self.tricks:
                 self.second_optimizer = self._optimizer(self.second)
             else:
-                self.optimizer.add_param_group({"params": list(self.second.parameters())})
+                parameters = [p for p in self.second.parameters() if loop.optimizer != "Muon" or len(p.shape) == 2]
+                self.optimizer.add_param_group({"params": parameters})
         self.ema = [p.detach().clone() for p in self.net.parameters()] if "ema" in self.tricks else None
         self.square = self._tensor(self.rng.uniform(-0.3, 0.3, (WIDTH, WIDTH)))
         self.table = self._tensor(self.rng.uniform(-0.3, 0.3, (CLASSES, WIDTH)))
-        self.index = nc.tensor(self.rng.integers(0, CLASSES, max(BATCHES)))
+        self.index = self.lib.tensor(self.rng.integers(0, CLASSES, max(BATCHES)))
         self.static = self._tensor(np.zeros((BATCHES[0], WIDTH)))
         self.all_data = self._tensor(self.rng.standard_normal((4 * max(BATCHES), WIDTH)))
-        self.all_targets = nc.tensor(self.rng.integers(0, CLASSES, 4 * max(BATCHES)))
+        self.all_targets = self.lib.tensor(self.rng.integers(0, CLASSES, 4 * max(BATCHES)))
         self.host = self.rng.standard_normal((max(BATCHES), WIDTH)).astype(loop.dtype)
-        self.shares = self.square.backend == "cpu"  # else writes into an array race with queued kernels
+        self.shares = (
+            getattr(self.square, "backend", "cpu") == "cpu"
+        )  # else writes into an array race with queued kernels
         if "frozen first" in self.tricks:
             next(iter(self.net.parameters())).requires_grad_(False)
         self.pieces = [(at, place, name, number) for at, place, name, number in loop.of("deed")]
 
     def _tensor(self, array: Any) -> Any:
-        return nc.tensor(np.asarray(array).astype(self.loop.dtype))
+        return self.lib.tensor(np.asarray(array).astype(self.loop.dtype))
 
     def _network(self, names: list[str]) -> tuple[Any, list[tuple[str, Any]]]:
         layers, modules = [], []
@@ -263,20 +271,20 @@ class State:
             module = LAYERS[name][0](self.lib) if name in LAYERS else None
             layers.append((name, module))
             modules += [module] if module is not None else []
-        net = nc.nn.ModuleList(modules).to(self.loop.dtype)
-        with nc.no_grad():
+        net = self.lib.nn.ModuleList(modules).to(self.lib.float_type)
+        with self.lib.no_grad():
             for _, p in sorted(net.named_parameters()):
                 p.copy_(self._tensor(self.rng.uniform(-0.5, 0.5, tuple(p.shape))))
         return net, layers
 
     def _optimizer(self, net: Any) -> Any:
         name, option = self.loop.optimizer, self.loop.option
-        options = OPTIMIZERS[name][option]
+        options = ALL_OPTIMIZERS[name][option]
         parameters = [p for p in net.parameters() if name != "Muon" or len(p.shape) == 2]
         groups: Any = parameters
         if "two groups" in self.tricks and len(parameters) > 1:
             groups = [{"params": parameters[:1], "lr": options["lr"] * 0.5}, {"params": parameters[1:]}]
-        return getattr(nc.optim, name)(groups, **options)
+        return getattr(self.lib.optim, name)(groups, **options)
 
     # -- what is seen --------------------------------------------------------------------------------------------------
 
@@ -304,14 +312,14 @@ class State:
             return self.all_data[at : at + n], self.all_targets[at : at + n]
         x, target = rng.standard_normal((n, WIDTH)).astype(self.loop.dtype), rng.integers(0, CLASSES, n)
         if "data of host" in tricks:
-            return nc.from_numpy(x), nc.from_numpy(target)
+            return self.lib.from_numpy(x), self.lib.from_numpy(target)
         if "data on host" in tricks and self.shares:
             self.host[:n] = x
-            return nc.from_numpy(self.host[:n]), nc.tensor(target)
+            return self.lib.from_numpy(self.host[:n]), self.lib.tensor(target)
         if "data in place" in self.tricks and n == BATCHES[0]:
-            self.static.copy_(nc.tensor(x))
-            return self.static, nc.tensor(target)
-        return nc.tensor(x), nc.tensor(target)
+            self.static.copy_(self.lib.tensor(x))
+            return self.static, self.lib.tensor(target)
+        return self.lib.tensor(x), self.lib.tensor(target)
 
     def deeds(self, place: str) -> None:
         """Does what the loop does at this place of this step."""
@@ -355,7 +363,7 @@ class State:
             loss = self.scaler.scale(loss)
         if "grad function" in tricks:
             parameters = [p for p in self.net.parameters() if p.requires_grad]
-            for p, grad in zip(parameters, ag.grad(loss, parameters, allow_unused=True)):
+            for p, grad in zip(parameters, self.lib.grad(loss, parameters, allow_unused=True)):
                 p.grad = grad
         elif "retain" in tricks:
             loss.backward(retain_graph=True)
@@ -366,26 +374,25 @@ class State:
         else:
             loss.backward()
 
-    def step(self) -> None:
-        """Takes a step of the loop."""
+    def gradients(self, x: Any, target: Any) -> Any:
+        """Computes the loss and the gradients, and returns the loss."""
         tricks, net = self.tricks, self.net
-        self.deeds("begin")
-        x, target = self.data()
         if "zero at end" not in tricks:
             self.zero()
         for _ in range(2 if "accumulate" in tricks else 1):
             with ExitStack() as stack:
                 if self.around is not None:
-                    stack.enter_context(self.around)
+                    stack.enter_context(self.around())
                 if "autocast" in tricks:
-                    stack.enter_context(nc.autocast(self.device_type, dtype="bfloat16"))
-                out = self.forward(x)
+                    stack.enter_context(self.lib.autocast(self.device_type, dtype=self.lib.half))
+                self.out = out = self.forward(x)
                 if self.second is not None and "two models" in tricks:
                     out = out + next(iter(self.second))(x)
                 loss = LOSSES[self.loop.loss](self.lib, out, target)
             if "penalty" in tricks:
                 y = x.detach().requires_grad_()
-                loss = loss + ag.grad(self.forward(y, False).sum(), [y], create_graph=True)[0].square().sum() * 0.1
+                (slope,) = self.lib.grad(self.forward(y, False).sum(), [y], create_graph=True)
+                loss = loss + slope.square().sum() * 0.1
             if "sum of losses" in tricks:
                 loss = sum([loss * 0.25 for _ in range(4)])
             self.x, self.loss = out, loss
@@ -397,28 +404,51 @@ class State:
             fake = next(iter(self.second))(out.detach())
             self.second_optimizer.zero_grad()
             fake.square().mean().backward()
-            self.second_optimizer.step()
+            self.second_optimizer.step(*[lambda: fake.sum()] * (self.loop.optimizer in WITH_CLOSURE))
         self.deeds("back")
         if self.scaler is not None:
             self.scaler.unscale_(self.optimizer)
         if "clip" in tricks:
-            self.see("norm", nc.nn.utils.clip_grad_norm_(net.parameters(), 0.5))
+            self.see("norm", self.lib.clip(net.parameters(), 0.5))
         if "clip device" in tricks:
-            self.see("norm", self.optimizer.clip_grad_norm(0.5))
+            self.see("norm", self.lib.clip_all(self.optimizer, 0.5))
         if "clip value" in tricks:
-            nc.nn.utils.clip_grad_value_(net.parameters(), 0.1)
+            self.lib.nn.utils.clip_grad_value_(net.parameters(), 0.1)
         if "grad norm" in tricks:
             self.see("norms", [p.grad.norm() for p in net.parameters() if p.grad is not None])
-        if self.skip != "step":
-            if self.scaler is not None:
+        return loss
+
+    def closure(self, x: Any, target: Any) -> Callable[[], Any]:
+        """Returns the closure of a step, which may take other data each time."""
+
+        def computed() -> Any:
+            return self.gradients(*(self.data() if "data in closure" in self.tricks else (x, target)))
+
+        return computed
+
+    def step(self) -> None:
+        """Takes a step of the loop."""
+        tricks, net = self.tricks, self.net
+        self.deeds("begin")
+        x, target = self.data()
+        times = 0 if self.skip == "step" else 2 if "steps twice" in tricks else 1
+        if "closure" in tricks:
+            for _ in range(times):
+                self.see("returned", self.optimizer.step(self.closure(x, target)))
+        else:
+            self.gradients(x, target)
+            if self.scaler is not None and self.skip != "step":
                 self.scaler.step(self.optimizer)
                 self.scaler.update()
-            else:
-                for _ in range(2 if "steps twice" in tricks else 1):
+            elif self.skip != "step":
+                for _ in range(times):
                     self.optimizer.step()
+        out, loss = self.out, self.loss
         self.skip, self.around = "", None
         if self.scheduler is not None:
             self.scheduler.step()
+        if loss is None:
+            return
         if "item at end" in tricks:
             self.see("loss", loss.item())
         if "losses" in tricks:
@@ -432,7 +462,7 @@ class State:
         if "metrics" in tricks:
             self.see("right", (out.argmax(1) == target).sum())
         if self.ema is not None:
-            with nc.no_grad():
+            with self.lib.no_grad():
                 for mean, p in zip(self.ema, net.parameters()):
                     mean.mul_(0.9).add_(p, alpha=0.1)
         if "evaluate" in tricks and self.number % 2:
@@ -446,7 +476,7 @@ class State:
         training = self.net.training
         self.net.eval()
         try:
-            with nc.no_grad():
+            with self.lib.no_grad():
                 self.see("evaluated", self.forward(self.all_data[: self.batch], deeds=False))
         finally:
             self.net.train(training)
@@ -462,23 +492,23 @@ class State:
 
 def _write_kept(s: State, n: int) -> None:
     if s.kept:
-        with nc.no_grad():
+        with s.lib.no_grad():
             s.kept[n % len(s.kept)].mul_(0.5)
 
 
 def _write_kept_view(s: State, n: int) -> None:
     if s.kept:
-        with nc.no_grad():
+        with s.lib.no_grad():
             s.kept[n % len(s.kept)].reshape(-1)[:1].add_(1.0)
 
 
 def _use_kept(s: State, n: int) -> None:
-    if s.kept and s.kept[n % len(s.kept)].dtype == s.loop.dtype:
+    if s.kept and s.kept[n % len(s.kept)].dtype == s.lib.float_type:
         s.x = s.x + s.kept[n % len(s.kept)].detach().mean()
 
 
 def _use_kept_graph(s: State, n: int) -> None:
-    if s.kept and s.kept[n % len(s.kept)].dtype == s.loop.dtype:
+    if s.kept and s.kept[n % len(s.kept)].dtype == s.lib.float_type:
         s.loss = s.loss + s.kept[n % len(s.kept)].sum() * 0.1
 
 
@@ -497,7 +527,10 @@ def _hook_parameter(s: State, n: int) -> None:
 
 
 def _hook_after(s: State, n: int) -> None:
-    s.handles.append(s.parameter(n).register_post_accumulate_grad_hook(lambda p: p.grad.mul_(0.5)))
+    def halved(p: Any) -> None:
+        p.grad.mul_(0.5)
+
+    s.handles.append(s.parameter(n).register_post_accumulate_grad_hook(halved))
 
 
 def _hook_value(s: State, n: int) -> None:
@@ -525,7 +558,7 @@ def _hook_module(s: State, n: int) -> None:
     module = _module(s, n)
 
     def changed(module: Any, inputs: Any, output: Any) -> Any:
-        return output * 0.5 if isinstance(output, nc.Tensor) else None
+        return output * 0.5 if isinstance(output, s.lib.Tensor) else None
 
     if n % 3 == 0:
         s.handles.append(module.register_forward_hook(changed))
@@ -550,7 +583,7 @@ def _raise(s: State, n: int) -> None:
 
 
 def _wrong_shape(s: State, n: int) -> None:
-    nc.matmul(s.x, s.x) if n % 2 else s.x.reshape(7, 5)
+    s.lib.matmul(s.x, s.x) if n % 2 else s.x.reshape(7, 5)
 
 
 def _set_grad(s: State, n: int) -> None:
@@ -558,7 +591,7 @@ def _set_grad(s: State, n: int) -> None:
     if n % 4 == 0:
         p.grad = None
     elif n % 4 == 1:
-        p.grad = nc.ones(p.shape, dtype=p.dtype)
+        p.grad = s.lib.ones(p.shape, dtype=p.dtype)
     elif n % 4 == 2 and p.grad is not None:
         p.grad.mul_(0.5)
     elif p.grad is not None:
@@ -581,13 +614,13 @@ def _write_weights(s: State, n: int) -> None:
     elif kind == 2:
         s.net.load_state_dict({name: value * 0.9 for name, value in s.net.state_dict().items()})
     elif kind == 3:
-        with nc.no_grad():
+        with s.lib.no_grad():
             p.copy_(p.detach() * 0.5)
     elif kind == 4:
-        with nc.no_grad():
+        with s.lib.no_grad():
             p[0] = 0.25
     elif kind == 5:
-        with nc.no_grad():
+        with s.lib.no_grad():
             p.view(-1)[0].fill_(0.5)
     elif kind == 6:
         p.detach().add_(0.01)
@@ -600,7 +633,7 @@ def _write_weights_in_graph(s: State, n: int) -> None:
 
 
 def _saved_overwritten(s: State, n: int) -> None:
-    with nc.no_grad():
+    with s.lib.no_grad():
         s.x.add_(1.0)  # may make the backward pass raise
 
 
@@ -624,25 +657,25 @@ def _optimizer_state(s: State, n: int) -> None:
 
 
 def _new_parameter(s: State, n: int) -> None:
-    p = nc.nn.Parameter(s._tensor(s.rng.uniform(-0.3, 0.3, (1, WIDTH))))
+    p = s.lib.nn.Parameter(s._tensor(s.rng.uniform(-0.3, 0.3, (1, WIDTH))))
     s.extra.append(p)
     if s.loop.optimizer != "Muon":
         s.optimizer.add_param_group({"params": [p]})
 
 
 def _draw(s: State, n: int) -> None:
-    s.see("drawn", nc.randn((3,)) if n % 2 else nc.rand((2, 2)))
+    s.see("drawn", s.lib.randn((3,)) if n % 2 else s.lib.rand((2, 2)))
     if n % 5 == 0:
-        s.see("permutation", nc.randperm(5))
+        s.see("permutation", s.lib.randperm(5))
 
 
 def _seed(s: State, n: int) -> None:
     if n % 3 == 0:
-        nc.manual_seed(n)
+        s.lib.manual_seed(n)
     elif n % 3 == 1:
-        s.state = nc.get_rng_state()
+        s.state = s.lib.get_rng_state()
     elif getattr(s, "state", None) is not None:
-        nc.set_rng_state(s.state)
+        s.lib.set_rng_state(s.state)
 
 
 def _more_backward(s: State, n: int) -> None:
@@ -652,7 +685,7 @@ def _more_backward(s: State, n: int) -> None:
         elif n % 4 == 1:
             (s.loss * 2.0).backward()  # a second pass may raise
         elif n % 4 == 2:
-            s.see("grad()", ag.grad(s.loss, [s.parameter(n)], retain_graph=True, allow_unused=True))
+            s.see("grad()", s.lib.grad(s.loss, [s.parameter(n)], retain_graph=True, allow_unused=True))
         else:
             s.loss.backward(inputs=[s.parameter(n)], retain_graph=True)
 
@@ -689,7 +722,7 @@ def _host_array(s: State, n: int) -> None:
 def _host_data(s: State, n: int) -> None:
     if not s.shares:
         return
-    data = nc.from_numpy(s.host[: s.batch])
+    data = s.lib.from_numpy(s.host[: s.batch])
     s.x = s.x + data * 0.1 if s.x is not None and tuple(s.x.shape) == tuple(data.shape) else s.x
     s.host *= 0.5
 
@@ -720,7 +753,7 @@ def _skip(s: State, n: int) -> None:
 
 
 def _extra_step(s: State, n: int) -> None:
-    s.optimizer.step()
+    s.optimizer.step(*[s.square.sum] * (s.loop.optimizer in WITH_CLOSURE))
 
 
 def _closure(s: State, n: int) -> None:
@@ -737,7 +770,7 @@ def _closure(s: State, n: int) -> None:
 def _change_x(s: State, n: int) -> None:
     if s.x is None:
         return
-    s.x = (s.x * 0.5, s.x + 0.0, s.x.clone().mul_(2.0), s.x.detach(), nc.relu(s.x))[n % 5]
+    s.x = (s.x * 0.5, s.x + 0.0, s.x.clone().mul_(2.0), s.x.detach(), s.lib.relu(s.x))[n % 5]
 
 
 def _write_x(s: State, n: int) -> None:
@@ -757,18 +790,18 @@ def _change_loss(s: State, n: int) -> None:
 
 
 def _anomaly(s: State, n: int) -> None:
-    with ag.detect_anomaly():
+    with s.lib.detect_anomaly():
         (s.parameter(n) * 2.0).sum().backward() if s.parameter(n).requires_grad else None
 
 
 def _inference(s: State, n: int) -> None:
-    with nc.inference_mode() if n % 2 else nc.no_grad():
+    with s.lib.inference_mode() if n % 2 else s.lib.no_grad():
         s.see("inference", s.forward(s.all_data[: s.batch], deeds=False).sum())
 
 
 def _set_buffer(s: State, n: int) -> None:
     for buffer in s.net.buffers():
-        if buffer.dtype == s.loop.dtype:
+        if buffer.dtype == s.lib.float_type:
             buffer.mul_(0.5)
 
 
@@ -791,9 +824,9 @@ def _around(s: State, n: int) -> None:
         return x
 
     s.around = (
-        lambda: ag.graph.saved_tensors_hooks(pack, lambda x: x), lambda: ag.detect_anomaly(), lambda: nc.no_grad(),
-        lambda: nc.autocast(s.device_type, dtype="bfloat16"), lambda: nc.enable_grad(), lambda: nc.inference_mode(),
-    )[n % 6]()  # fmt: skip
+        lambda: s.lib.saved_tensors_hooks(pack, lambda x: x), s.lib.detect_anomaly, s.lib.no_grad,
+        lambda: s.lib.autocast(s.device_type, dtype=s.lib.half), s.lib.enable_grad, s.lib.inference_mode,
+    )[n % 6]  # fmt: skip
 
 
 def _storage(s: State, n: int) -> None:
@@ -817,7 +850,7 @@ def _read_flags(s: State, n: int) -> None:
 
 
 def _hand_update(s: State, n: int) -> None:
-    with nc.no_grad():
+    with s.lib.no_grad():
         for p in s.net.parameters():
             if p.grad is not None:
                 p.sub_(p.grad * 0.01)
@@ -912,7 +945,7 @@ def _array(tensor: Any) -> Any:
         return None
     try:
         tensor = tensor.detach()
-        return np.array(tensor.to("float32").numpy() if tensor.dtype == "bfloat16" else tensor.numpy())
+        return np.array((tensor.float() if "bfloat16" in str(tensor.dtype) else tensor).numpy())
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 
@@ -926,17 +959,18 @@ def _flags(tensor: Any) -> str:
     )
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, nc.Tensor):
-        return [_flags(value), _array(value), _array(value.grad) if value.is_leaf or value.retains_grad else None]
+def _plain(lib: Any, value: Any) -> Any:
+    if isinstance(value, lib.Tensor):
+        flags = _flags(value) if lib.name == "netcl" else ""
+        return [flags, _array(value), _array(value.grad) if value.is_leaf or value.retains_grad else None]
     if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
+        return [_plain(lib, each) for each in value]
     return value
 
 
-def observed(loop: Loop, draws: bool = True) -> dict[str, Any]:
+def observed(loop: Loop, draws: bool = True, library: Callable[[str], Any] = netcl_library) -> dict[str, Any]:
     """Returns all that a user of the loop sees, by name; ``draws``: the next random number too."""
-    s = State(loop)
+    s = State(loop, library(loop.dtype))
     for s.number in range(loop.steps):
         try:
             s.step()
@@ -946,7 +980,8 @@ def observed(loop: Loop, draws: bool = True) -> dict[str, Any]:
     for name, p in s.net.named_parameters():
         s.see(f"parameter {name}", p)
         s.see(f"gradient {name}", p.grad)
-        s.see(f"version {name}", p._version)
+        if s.lib.name == "netcl":
+            s.see(f"version {name}", p._version)
     for name, p in s.net.named_buffers():
         s.see(f"buffer {name}", p)
     for optimizer in (s.optimizer, s.second_optimizer):
@@ -957,5 +992,5 @@ def observed(loop: Loop, draws: bool = True) -> dict[str, Any]:
     s.see("extra", [*s.extra, *(s.ema or ())])
     s.see("static", s.static)
     if draws:
-        s.see("next number", nc.rand((2,)))
-    return {name: _plain(value) for name, value in s.found.items()}
+        s.see("next number", s.lib.rand((2,)))
+    return {name: _plain(s.lib, value) for name, value in s.found.items()}

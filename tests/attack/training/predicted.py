@@ -88,7 +88,9 @@ def _short(value: Any) -> str:
 def first_difference(loops: Sequence[tuple[Loop, str]], run: Run | None = None) -> str:
     """Returns what was seen otherwise with prediction than without; "" for nothing."""
     wanted, found = seen(loops, "off"), seen(loops, "early", run)
-    return next((text for text in map(difference, wanted, found) if text), "")
+    outside = "error outside of a step"
+    broken = next((f"{outside}: {one[outside]}" for one in wanted if outside in one), "")
+    return broken or next((text for text in map(difference, wanted, found) if text), "")
 
 
 def _shrunk(loop: Loop, driver: str, deadline: float) -> Loop:

@@ -10,6 +10,7 @@ import copy
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -207,30 +208,64 @@ def drawn(rng: random.Random, of: random.Random | None = None) -> Program:
     return Program(tuple(parts), loss, optimizer, option, dtype, rng.getrandbits(20), steps)
 
 
+# Names that netcl has as PyTorch has them.
+_SHARED = (
+    "Tensor", "cat", "empty", "enable_grad", "from_numpy", "get_rng_state", "inference_mode", "manual_seed", "matmul",
+    "nn", "no_grad", "ones", "optim", "randn", "randperm", "relu", "set_rng_state", "stack", "tanh", "tensor", "where",
+)  # fmt: skip
+
+
+@cache
 def netcl_library(dtype: str) -> Any:
     """Returns the names of netcl that programs use."""
     import netcl as nc
-    from netcl import nn, optim
+    from netcl import autograd as ag
+    from netcl.autograd.graph import saved_tensors_hooks
 
     return SimpleNamespace(
-        name="netcl", nn=nn, F=nn.functional, optim=optim, cat=nc.cat, where=nc.where, no_grad=nc.no_grad,
-        grad=nc.autograd.grad, float_type=dtype, zeros=lambda *shape: nc.zeros(shape, dtype=dtype),
-        rand=lambda shape: nc.rand(shape, dtype=dtype), tensor=nc.tensor, manual_seed=nc.manual_seed,
-        clip=nn.utils.clip_grad_norm_,
+        name="netcl", F=nc.nn.functional, grad=ag.grad, float_type=dtype, half="bfloat16", mul=nc.ops.mul,
+        zeros=lambda *shape: nc.zeros(shape, dtype=dtype), rand=lambda shape: nc.rand(shape, dtype=dtype),
+        clip=nc.nn.utils.clip_grad_norm_, clip_all=lambda optimizer, norm: optimizer.clip_grad_norm(norm),
+        autocast=nc.autocast, checkpoint=ag.checkpoint, detect_anomaly=ag.detect_anomaly,
+        saved_tensors_hooks=saved_tensors_hooks, GradScaler=nc.GradScaler, cube=_cube(ag.Function),
+        **{name: getattr(nc, name) for name in _SHARED},
     )  # fmt: skip
 
 
+@cache
 def torch_library(dtype: str) -> Any:
     """Returns the names of PyTorch that programs use."""
     import torch
+    from torch.utils.checkpoint import checkpoint
 
-    kind = getattr(torch, dtype)
+    kind, clip = getattr(torch, dtype), torch.nn.utils.clip_grad_norm_
     return SimpleNamespace(
-        name="torch", nn=torch.nn, F=torch.nn.functional, optim=torch.optim, cat=torch.cat, where=torch.where,
-        no_grad=torch.no_grad, grad=torch.autograd.grad, float_type=kind,
-        zeros=lambda *shape: torch.zeros(shape, dtype=kind), rand=lambda shape: torch.rand(shape, dtype=kind),
-        tensor=torch.tensor, manual_seed=torch.manual_seed, clip=torch.nn.utils.clip_grad_norm_,
+        name="torch", F=torch.nn.functional, grad=torch.autograd.grad, float_type=kind, half=torch.bfloat16,
+        mul=torch.mul, zeros=lambda *shape: torch.zeros(shape, dtype=kind),
+        rand=lambda shape: torch.rand(shape, dtype=kind), clip=clip,
+        clip_all=lambda optimizer, norm: clip([p for group in optimizer.param_groups for p in group["params"]], norm),
+        autocast=torch.autocast, checkpoint=partial(checkpoint, use_reentrant=False),
+        detect_anomaly=torch.autograd.detect_anomaly, saved_tensors_hooks=torch.autograd.graph.saved_tensors_hooks,
+        GradScaler=partial(torch.amp.GradScaler, "cpu"), cube=_cube(torch.autograd.Function),
+        **{name: getattr(torch, name) for name in _SHARED},
     )  # fmt: skip
+
+
+def _cube(function: Any) -> Any:
+    class Cube(function):  # type: ignore[misc]
+        """A Function of the program."""
+
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * x * x * 0.1
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return grad * x * x * 0.3
+
+    return Cube
 
 
 @dataclass
