@@ -27,6 +27,8 @@ from netcl.core import Tensor, config
 from netcl.core.errors import DeviceLostError, OutOfMemoryError, ShapeError
 from netcl.core.ops_table.hook_stack import hooks_of_thread
 from netcl.core.tensor.factories import from_numpy
+from netcl.core.tensor.storage import lock
+from netcl.nn.utils import clip_grad_norm_
 from netcl.ops.random import manual_seed, rand
 from netcl.optim import LBFGS, SGD, Adam
 from netcl.profiling import profile
@@ -94,11 +96,11 @@ def plain(value: Any) -> Any:
     return [plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
-def run(loop: Callable[[Net, int], object], mode: str, **options: Any) -> list[Any]:
+def run(loop: Callable[[Net, int], object], mode: str, steps: int = STEPS, **options: Any) -> list[Any]:
     """Returns what is seen of a loop, and of its parameters and states at the end."""
     with config.override(REPLAY=mode):
         net = Net(**options)
-        for number in range(STEPS):
+        for number in range(steps):
             loop(net, number)
         states = [list(values.values()) for values in net.optimizer.state_dict()["state"].values()]
         return [*map(plain, net.seen), *map(plain, net.parameters), plain(states)]
@@ -713,6 +715,8 @@ class Interrupting:
     def __exit__(self, *error: object) -> None:
         sys.settrace(None)
         signal.signal(signal.SIGINT, self.handler)
+        while lock._is_owned():  # a trace can end a block before it lets go of its lock, which a signal cannot
+            lock.release()
 
     def _trace(self, frame: FrameType, event: str, argument: object) -> Any:
         if f"{os.sep}prediction{os.sep}" not in frame.f_code.co_filename:
@@ -902,3 +906,55 @@ def test_a_hint_without_a_step_logs_no_more_than_a_call() -> None:
     thread.start()
     thread.join()
     assert states == [1, 0, 0]
+
+
+def test_a_scaler_that_is_predicted_in_parts_adjusts_its_factor_once_a_step(replays) -> None:
+    scaler = GradScaler(init_scale=8.0, growth_interval=3)
+
+    def loop(net: Net, number: int) -> None:
+        nonlocal scaler
+        if number == 0:
+            scaler = GradScaler(init_scale=8.0, growth_interval=3)
+        net.optimizer.zero_grad()
+        x = net.tensor(4, 8)
+        x.requires_grad_()  # the calls up to the first step are not predicted, those from there to the second one are
+        scaler.scale(net.out(x).square().mean()).backward()
+        scaler.unscale_(net.optimizer)
+        scaler.step(net.optimizer)
+        scaler.update()
+        net.optimizer.step()
+        net.seen.append(scaler.get_scale())
+
+    assert same(loop)
+    assert replays() > 0
+
+
+def test_writes_through_data_are_counted_in_a_predicted_step_as_without(replays) -> None:
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.buffer = net.tensor(8, 8)  # type: ignore[attr-defined]
+        net.optimizer.zero_grad()
+        loss = net.out(net.tensor(4, 8) + net.buffer.mean()).square().mean()  # type: ignore[attr-defined]
+        loss.backward()
+        net.buffer.data.mul_(0.9)  # type: ignore[attr-defined]
+        net.optimizer.step()
+        net.seen.append((net.buffer.sum().item(), net.buffer._version))  # type: ignore[attr-defined]
+
+    assert same(loop)
+    assert replays() > 0
+
+
+def test_a_gradient_that_a_stretch_reads_and_replaces_is_that_of_now(replays) -> None:
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.other = SGD([net.second], lr=0.01)  # type: ignore[attr-defined]
+        net.seen.append(clip_grad_norm_([net.first], 0.5) if net.first.grad is not None else None)
+        net.optimizer.zero_grad()
+        loss = net.out(net.tensor(4, 8)).square().mean()
+        loss.backward()
+        net.other.step()  # type: ignore[attr-defined]
+        if number % 5 == 4:
+            net.optimizer.step()
+
+    assert same(loop, steps=30)
+    assert replays() > 0

@@ -411,7 +411,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.runtime.prediction": {
         "boundary": "(owner, engine)",
         "event": "(function)",
-        "hint": "()",
+        "hint": "(engine=None)",
         "postponing": "(ends=True)",
         "settle": "(cause, reads=False)",
     },

@@ -57,7 +57,8 @@ class GradScaler:
             self._good = Tensor.full((), good, queue=queue, persistent=True)
         return self._scale
 
-    @event
+    # What the host keeps between calls changes here, and not in events: a predicted event is not run.
+
     def scale_loss(self, loss: Tensor) -> Tensor:
         """Returns ``loss`` times the factor, to call ``backward`` on; adjusts the factor first if a step is not
         counted.
@@ -66,6 +67,10 @@ class GradScaler:
             return ag.tensor(loss)
         if self._pending:
             self.update()
+        return self._scaled(loss)
+
+    @event
+    def _scaled(self, loss: Tensor) -> Tensor:
         return ag.mul(loss, self._on(loss.queue))
 
     def scale(self, outputs: Any) -> Any:
@@ -74,7 +79,6 @@ class GradScaler:
             return type(outputs)([self.scale(output) for output in outputs])
         return self.scale_loss(outputs)
 
-    @changes_gradients
     def unscale_(self, optimizer: Any) -> None:
         """Divides the gradients of the optimizer's parameters by the factor, in float32, and sets a flag on the device
         if one is not finite.
@@ -87,13 +91,17 @@ class GradScaler:
             raise RuntimeError(
                 "unscale_: the gradients of this optimizer are unscaled already; call it once, before step"
             )
-        owners, scale, flag = self._checked(optimizer)
+        self._divide(optimizer)
+        self._unscaled.add(id(optimizer))
+
+    @changes_gradients
+    def _divide(self, optimizer: Any) -> None:
+        owners, scale, _ = self._checked(optimizer)
         results: dict[int, Tensor] = {}
         for same in _by_dtype(owners):
             results.update(zip(map(id, same), _unscaled(same, scale)))
         for p in owners:
             p.grad = results[id(p.grad)]
-        self._unscaled.add(id(optimizer))
 
     def _checked(self, optimizer: Any) -> tuple[list[Tensor], Tensor, Tensor]:
         """Returns the parameters with gradients, the factor, and the flag: 1 if a gradient is not finite."""
@@ -115,15 +123,20 @@ class GradScaler:
 
         If ``unscale_`` has not been called, an optimizer with a ``grad_scale`` unscales them in its own pass.
         """
-        return _stepped(self, optimizer, *args) if self.enabled else optimizer.step(*args)
+        if not self.enabled:
+            return optimizer.step(*args)
+        result = _stepped(self, optimizer, id(optimizer) not in self._unscaled, *args)
+        self._unscaled.discard(id(optimizer))
+        self._pending = True
+        return result
 
-    def _step(self, optimizer: Any, *args: Any) -> Any:
+    def _step(self, optimizer: Any, unscales: bool, *args: Any) -> Any:
         scale = None
-        if id(optimizer) not in self._unscaled:
+        if unscales:
             if getattr(optimizer, "grad_scale", self) is None and not args and _is_wide(optimizer):
                 _, scale, _ = self._checked(optimizer)
             else:
-                self.unscale_(optimizer)
+                self._divide(optimizer)
         before, optimizer.found_inf = optimizer.found_inf, self._found[id(optimizer)]
         if scale is not None:
             optimizer.grad_scale = scale
@@ -133,15 +146,18 @@ class GradScaler:
             optimizer.found_inf = before
             if scale is not None:
                 optimizer.grad_scale = None
-            self._unscaled.discard(id(optimizer))
-            self._pending = True
 
-    @event
     def update(self) -> None:
         """Shrinks the factor after an overflow, grows it after ``growth_interval`` steps without one."""
         self._pending = False
-        if not self.enabled or self._scale is None or self._good is None:
-            return
+        if self.enabled and self._scale is not None:
+            options = {"interval": self.growth_interval, "growth": self.growth_factor, "backoff": self.backoff_factor}
+            self._updated(options)
+
+    @event
+    def _updated(self, scalars: dict[str, float]) -> None:
+        assert self._scale is not None
+        assert self._good is not None
         flags = list(self._found.values())
         scale, good = Load(0, "float32"), Load(1, "float32")
         flagged: Expr = Load(2, "float32") if flags else cast(0.0, "float32")
@@ -153,7 +169,6 @@ class GradScaler:
         up = apply("where", due & apply("isfinite", grown), grown, scale)
         new_scale = apply("where", bad, scale * Scalar("backoff", "float32"), up)
         new_good = apply("where", bad | due, 0.0, good + 1.0)
-        scalars = {"interval": self.growth_interval, "growth": self.growth_factor, "backoff": self.backoff_factor}
         inputs = (self._scale, self._good, *flags)
         outputs = (new_scale, new_good, *(Load(2 + at, "float32") * 0.0 for at in range(len(flags))))
         evaluate(outputs, inputs, scalars, out=inputs)
@@ -208,12 +223,14 @@ class GradScaler:
             self._good.write(self._start[1])
 
 
-def _take_step(scaler: GradScaler, optimizer: Any, *args: Any) -> Any:
+def _take_step(scaler: GradScaler, optimizer: Any, unscales: bool, *args: Any) -> Any:
     with postponing():
-        return scaler._step(optimizer, *args)
+        return scaler._step(optimizer, unscales, *args)
 
 
-def _refuses(pending: bool, scaler: GradScaler, optimizer: Any, *args: Any) -> str | None:
+def _refuses(pending: bool, scaler: GradScaler, optimizer: Any, unscales: bool, *args: Any) -> str | None:
+    if getattr(optimizer, "_clip", None) is not None:
+        return "a step of a scaler that clips"
     refuses = getattr(optimizer, "refuses_prediction", None)
     return "an optimizer of the program" if refuses is None else refuses(*args)
 

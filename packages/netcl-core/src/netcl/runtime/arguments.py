@@ -73,9 +73,9 @@ class Arguments:
         written = set(calls.written())
         # A kernel of the user is not in the log, but counts its writes.
         self.written: tuple[int, ...] = tuple(
-            at for at in tensors if numbers[at] in written or tensors[at].version != versions[at]
+            at for at in tensors if numbers[at] in written or tensors[at]._storage.version != versions[at]
         )
-        self._counts = {at: max(tensors[at].version - versions[at], 1) for at in self.written}
+        self._counts = {at: max(tensors[at]._storage.version - versions[at], 1) for at in self.written}
         self._state = {root_of(tensor) for number, tensor in outside.items() if number in written}
         self._used = {root_of(tensor) for tensor in outside.values()} if self.written else set()
         self._refuses_grad = {at for at in tensors if makes_gradients and not tensors[at].requires_grad}

@@ -88,7 +88,7 @@ class _Gradient:
         self.copied = False  # a replay needs the gradient that is there in ``before``
         self.written = False  # in place
         self.count = 0  # of the writes into ``after``, or into ``before`` if it is written
-        self._version = getattr(self.before, "version", None)
+        self._version = None if self.before is None else self.before._storage.version
         self._held: Any = parameter._grad  # the parameter's own field
         self._shared = self._held if type(self._held) is Shared else Shared(self._held)
 
@@ -110,11 +110,11 @@ class _Gradient:
         self.used, self.read = use is not None, use == "read"
         self.replaced = self.used and not (self.read and self.after is before)
         if isinstance(self.after, Tensor):
-            self.count = self.after.version - (self._version or 0 if self.after is before else 0)
+            self.count = self.after._storage.version - (self._version or 0 if self.after is before else 0)
         if not self.read or not isinstance(before, Tensor):
             return
         number = calls.number(before)
-        self.written = before.version != self._version and not self.replaced
+        self.written = before._storage.version != self._version and not self.replaced
         self.copied = self.written or not calls.complete
         self.copied = self.copied or any(number == read for call in calls.list for read, _ in call.reads)
         if self.copied and self.replaced and self.after is not None:
@@ -149,7 +149,7 @@ class _Gradient:
     def put(self) -> None:
         """Sets ``grad`` to ``after``, with as many writes in place as the step has made."""
         after = self.parameter.grad = self.after
-        if after is not None and after is not self.before:
+        if after is not None:
             after._storage.version = self.count
 
 
@@ -215,7 +215,7 @@ class CapturedStep:
 
     def _record(self, fn: Callable[..., Any], call: tuple[Any, ...]) -> None:
         inputs = {at: static for at, static in enumerate(self._inputs) if isinstance(static, Tensor)}
-        versions = {at: static.version for at, static in inputs.items()}
+        versions = {at: static._storage.version for at, static in inputs.items()}
         shared = {at: Shared(None) for at in inputs}
         for at, static in inputs.items():
             static._grad = shared[at]
@@ -236,7 +236,7 @@ class CapturedStep:
                 for gradient in self._gradients:
                     gradient.close(calls)
             # A replay counts the writes in place of the step; a kernel of an engine may write without.
-            self._counts = [max(calls.outside[n].version - calls.begun[n], 1) for n in calls.written()]
+            self._counts = [max(calls.outside[n]._storage.version - calls.begun[n], 1) for n in calls.written()]
             self._finish(recording, calls)
         finally:
             for gradient in self._gradients:

@@ -9,6 +9,7 @@ from typing import Any
 
 from netcl.autograd import enable_grad
 from netcl.autograd.prediction import boundary, changes_gradients, refused
+from netcl.core import Tensor
 
 _ids = itertools.count()
 
@@ -69,8 +70,9 @@ def watched(step: Callable[..., Any], closure_first: bool = False) -> Callable[.
     one calls none. ``closure_first``: the step calls its closure once, before anything else.
     """
 
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Any, clip: Tensor | None, *args: Any, **kwargs: Any) -> Any:
         hooks: Hooks = self._hooks
+        self._clip = clip
         hooks.inside = True
         try:
             for hook in (*_all.of("step_pre"), *hooks.of("step_pre")):
@@ -96,10 +98,10 @@ def watched(step: Callable[..., Any], closure_first: bool = False) -> Callable[.
         if closure is not None and closure_first and self._is_own and not has_step_hooks(hooks):
             with enable_grad():  # its calls are calls of the period
                 result = closure()
-            whole(self)
+            whole(self, self._take_clip())
         else:
             # The ops of an optimizer of the program are calls of their own, as it may compute anything.
-            result = (whole if self._is_own else call)(self, *args, **kwargs)
+            result = (whole if self._is_own else call)(self, self._take_clip(), *args, **kwargs)
         parameter = next((p for group in self.param_groups for p in group["params"]), None)
         if parameter is not None:
             boundary(self, parameter.engine)
@@ -108,7 +110,7 @@ def watched(step: Callable[..., Any], closure_first: bool = False) -> Callable[.
     return taken
 
 
-def _refuses(pending: bool, optimizer: Any, closure: Any = None) -> str | None:
+def _refuses(pending: bool, optimizer: Any, clip: Tensor | None, closure: Any = None) -> str | None:
     """Returns why the step of an optimizer of netcl cannot be predicted; None if it can."""
     if optimizer.found_inf is not None or optimizer.grad_scale is not None:
         return "scaled gradients"

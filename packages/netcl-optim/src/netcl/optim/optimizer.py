@@ -294,15 +294,23 @@ class Optimizer:
         bucket.advance(rule, step_scalars)
         bucket.update(rule, partial(self._states_of, rule=rule, group=group), step_scalars)
 
-    @changes_gradients
     def clip_grad_norm(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
         """Makes the next ``step`` clip the gradients, as one vector, to the norm ``max_norm`` in the pass that updates;
         returns their norm as a 0-d tensor.
 
         For float32 the step is bit-identical to one after ``clip_grad_norm_device``; ``p.grad`` is not changed.
         """
-        norm, self._clip = clipping([p for group in self.param_groups for p in group["params"]], max_norm, norm_type)
+        norm, self._clip = self._clipping(max_norm, norm_type)
         return norm
+
+    @changes_gradients
+    def _clipping(self, max_norm: float, norm_type: float) -> tuple[Tensor, Tensor | None]:
+        return clipping([p for group in self.param_groups for p in group["params"]], max_norm, norm_type)
+
+    def _take_clip(self) -> Tensor | None:
+        """Returns the factor that the next step clips by, which no later step does; None without."""
+        clip, self._clip = self._clip, None
+        return clip
 
     def _ready_buckets(self, at: int, group: ParamGroup) -> list[Bucket]:
         """Returns the buckets with gradients of all parameters, after splitting the buckets with some gradients."""

@@ -146,7 +146,7 @@ class CallLog(Interceptor):
             self._allocations.append(weakref.ref(allocation) if own and allocation is not None else None)
             if not own:
                 self.outside[number] = tensor.detach()
-                self.begun[number] = tensor.version
+                self.begun[number] = tensor._storage.version
         return number
 
     def _ref(self, tensor: TensorData) -> Ref:

@@ -47,7 +47,8 @@ def raw_program(context: Any, *args: Any) -> Any:
     process at the build, as the disk is full.
     """
     pocl_folder.check_room(context.devices[0].platform)
-    return cl._cl._Program(context, *args)
+    pyopencl: Any = cl
+    return pyopencl._cl._Program(context, *args)
 
 
 def _replace_cache() -> None:

@@ -112,7 +112,7 @@ class PeriodLog:
             target, record, described(args, self._reference), described(kwargs, self._reference), state.enabled,
             len(self.blocks) - 1,
         )  # fmt: skip
-        versions, drawn = [tensor.version for tensor in self.outside], default_generator.offset
+        versions, drawn = [tensor._storage.version for tensor in self.outside], default_generator.offset
         result = run_call(target, args, kwargs, record)
         call.draws = default_generator.offset != drawn
         made: list[Made] = []
@@ -123,7 +123,7 @@ class PeriodLog:
         if not isinstance(result, (TensorData, tuple, list, type(None))):
             raise Broken(f"a call returns a {type(result).__name__}", result)
         call.made = tuple(made)
-        call.written = tuple(at for at, version in enumerate(versions) if self.outside[at].version != version)
+        call.written = tuple(at for at, version in enumerate(versions) if self.outside[at]._storage.version != version)
         if any(type(self.outside[at]._storage) is ViewStorage for at in call.written):
             raise Broken("a view from outside is written", result)
         self.calls.append(call)

@@ -256,12 +256,15 @@ def _leave(gradient: Any) -> None:
     tensor = gradient.after
     if tensor is None:
         return
-    # References of the tensor: ``after``, this name, the argument, and ``grad`` of the parameter.
-    own = 3 + (_held_gradient(gradient.parameter) is tensor)
+    # References of the tensor: ``after``, this name, the argument, ``grad`` of the parameter, and ``before``.
+    begins = gradient.before is tensor
+    own = 3 + (_held_gradient(gradient.parameter) is tensor) + begins
     storage = tensor._storage
     if getrefcount(tensor) <= own and getrefcount(storage) <= 3:
         return
     gradient.after = _moved(tensor)
+    if begins:
+        gradient.before = gradient.after
 
 
 def _moved(tensor: Any) -> Any:

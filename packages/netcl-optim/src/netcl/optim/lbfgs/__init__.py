@@ -9,7 +9,7 @@ from typing import Any
 import netcl.autograd as ag
 from netcl.autograd.prediction import boundary, changes_gradients, event
 from netcl.core import Tensor
-from netcl.core.errors import BackendMismatchError
+from netcl.core.errors import BackendMismatchError, UnsupportedError
 from netcl.optim.lbfgs.history import History
 from netcl.optim.lbfgs.strong_wolfe import Point, strong_wolfe
 from netcl.optim.optimizer import require
@@ -83,6 +83,12 @@ class LBFGS(Declared):
         with ag.no_grad():
             return self._iterate(closure)
 
+    def clip_grad_norm(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
+        """Raises UnsupportedError: a step computes its gradients itself."""
+        raise UnsupportedError(
+            "LBFGS computes gradients in its step; write nn.utils.clip_grad_norm_(parameters, max_norm) in closure()"
+        )
+
     def _evaluated(self, closure: Callable[[], Any], line: tuple[Tensor, float, Tensor] | None) -> Point:
         """Returns the point where the parameters are, or at a step along a ``line`` (start, step, direction).
 
@@ -91,7 +97,7 @@ class LBFGS(Declared):
         params, memory = self._params, self._memory
         engine = params[0].engine
         boundary(memory.first if line is None else memory.search, engine)
-        step = 0.0
+        step, direction = 0.0, None
         if line is not None:
             start, step, direction = line
             _move(params, start, _number(step, start), direction)
@@ -100,7 +106,7 @@ class LBFGS(Declared):
         self.state[params[0]]["func_evals"] += 1
         grad = _flat_gradients(params)
         numbers = [_largest(grad)]
-        if line is not None:
+        if direction is not None:
             numbers += [_product(grad, direction), _largest(direction)]
         is_read = isinstance(value, Tensor) and value.engine is engine and value.dtype == grad.dtype and value.size == 1
         numbers.append(ag.reshape(value, ()) if is_read else numbers[0])
