@@ -57,7 +57,7 @@ class GradScaler:
             self._good = Tensor.full((), good, queue=queue, persistent=True)
         return self._scale
 
-    # What the host keeps between calls changes here, and not in events: a predicted event is not run.
+    # The host's own values change here, and not in events: a predicted event is not run.
 
     def scale_loss(self, loss: Tensor) -> Tensor:
         """Returns ``loss`` times the factor, to call ``backward`` on; adjusts the factor first if a step is not
