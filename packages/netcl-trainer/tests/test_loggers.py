@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -65,9 +66,11 @@ def test_runs_of_wandb(
     assert [step for step, values in logged if "step/loss" in values] == [2, 3, 5, 6]
     (run,) = (tmp_path / "wandb").glob("offline-run-*")
     (written,) = run.glob("run-*.wandb")
-    content = written.read_bytes()
     assert written.name == f"run-{logger.run_id}.wandb"
-    assert all(word in content for word in (b"samples_per_second", b"SGD", b"mine"))
+    deadline, words = time.monotonic() + 20, (b"samples_per_second", b"SGD", b"mine")
+    while not all(word in written.read_bytes() for word in words):  # a process of wandb writes it
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
     assert wandb.run is None
 
 

@@ -92,7 +92,7 @@ def test_classes(config: Path, capsys: Any) -> None:
     report = (config.parent / "out" / "report.html").read_text(encoding="utf-8")
     assert "<h2>Confusion matrix</h2>" in report
     assert "<th>bird</th><th>cat</th><th>dog</th>" in report
-    assert re.search(r"said (bird|cat|dog) \(\d+ %\)<br>is (bird|cat|dog)", report)
+    assert re.search(r"said (bird|cat|dog) \(\d+\s%\)<br>is (bird|cat|dog)", report)
     best = io.load_model(next((config.parent / "out").glob("epoch_*.netcl")))
     assert best.about == model.about
 
