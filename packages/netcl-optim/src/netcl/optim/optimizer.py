@@ -87,6 +87,7 @@ class Optimizer:
     """
 
     _is_own: ClassVar[bool] = True  # False for a class of the program
+    _clip: Tensor | None = None  # the factor that the next step clips by
 
     if not TYPE_CHECKING:
 
@@ -113,7 +114,6 @@ class Optimizer:
         self.param_groups: list[ParamGroup] = []
         self.found_inf: Tensor | None = None
         self.grad_scale: Tensor | None = None
-        self._clip: Tensor | None = None
         self._buckets: list[list[Bucket]] = []
         self._bucketed: int = 0  # how often parameters with step counts were put in other buckets
         self._numbers: list[dict[tuple[int, str], DeviceHyperparameters]] = []
