@@ -37,6 +37,7 @@ class History:
         self.slots = slots
         self.rows: Tensor = Tensor.zeros((2 * slots + 1, grad.size), grad.dtype, queue=grad.queue)
         self.products = np.zeros((2 * slots + 1, 2 * slots + 1))
+        self._views: dict[int, Tensor] = {}
 
     @property
     def _places(self) -> list[int]:
@@ -49,11 +50,15 @@ class History:
         self._make(before[0], min(self.size + 1, 2 * self.slots))
         self.order = list(range(len(self.order)))
         for old, new in zip(places, self._places):
-            self._write(new, before[old])
+            self._row(new).write(before[old])
         self.products[np.ix_(self._places, self._places)] = products[np.ix_(places, places)]
 
-    def _write(self, row: int, values: Tensor) -> None:
-        ag.narrow(self.rows, 0, row, 1).write(ag.reshape(values, (1, -1)))
+    def _row(self, row: int) -> Tensor:
+        """Returns a row as a view, which is made once."""
+        view = self._views.get(row)
+        if view is None:
+            view = self._views[row] = self.rows[row]
+        return view
 
     def push(self, step: Tensor, change: Tensor, grad: Tensor) -> None:
         """Adds a pair, in the place of the oldest one if there are ``size``, unless s y is about 0. ``grad`` is the
@@ -64,7 +69,7 @@ class History:
         slot = next(slot for slot in range(self.slots) if slot not in self.order)
         new = [slot, self.slots + slot, 2 * self.slots]
         for row, values in zip(new, (step, change, grad)):
-            self._write(row, values)
+            self._row(row).write(values)
         fresh = ag.stack([step, change, grad], 1)
         products = ag.matmul(self.rows, fresh).numpy().astype(np.float64)
         self.products[:, new] = products
@@ -96,7 +101,7 @@ class History:
         resumed computes the same bits.
         """
         places, count = self._places, len(self.order)
-        rows = [ag.reshape(ag.narrow(self.rows, 0, place, 1), (-1,)) for place in places]
+        rows = [self._row(place) for place in places]
         inverse = [1.0 / float(self.products[slot, self.slots + slot]) for slot in self.order]
         return {
             "old_stps": rows[:count], "old_dirs": rows[count:], "ro": inverse, "H_diag": self.scale,
@@ -118,7 +123,7 @@ class History:
             history.order = list(range(len(steps)))
         places = history._places
         for place, values in zip(places, (*steps, *changes)):
-            history._write(place, values)
+            history._row(place).write(values)
         products = state.get("products")
         if products is None or len(products) != len(places):
             products = ag.matmul(history.rows, history.rows.T)[places][:, places]
