@@ -145,3 +145,9 @@ def test_an_uninitialized_buffer_is_a_buffer():
     layer.mean.materialize((2, 3))
     assert layer.mean.shape == (2, 3)
     assert type(layer.mean) is Tensor
+
+
+@pytest.mark.parametrize("name", ["quantized", "qat", "quantizable", "intrinsic"])
+def test_modules_of_quantized_layers_are_absent_with_a_reason(name: str) -> None:
+    with pytest.raises(AttributeError, match="no quantized dtypes"):
+        getattr(nn, name)

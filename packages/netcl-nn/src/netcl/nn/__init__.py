@@ -240,7 +240,9 @@ _register_layers()
 if not TYPE_CHECKING:  # it would declare every name
 
     def __getattr__(name):
-        text = f"module 'netcl.nn' of netcl-nn {__version__} has no attribute {name!r}"
+        quantized = name in ("intrinsic", "qat", "quantizable", "quantized")
+        why = ": there are no quantized dtypes" if quantized else ""
+        text = f"module 'netcl.nn' of netcl-nn {__version__} has no attribute {name!r}{why}"
         raise AttributeError(text, name=name, obj=_sys.modules[__name__])  # Python suggests a name of the module
 
 
