@@ -115,12 +115,24 @@ def test_a_history_is_the_same_after_its_state_is_loaded(rng) -> None:
     np.testing.assert_allclose(directions[0], directions[2], rtol=1e-3, atol=1e-4)
 
 
+def test_a_pair_of_nan_leaves_no_trace() -> None:
+    history = History(Tensor.from_host(np.zeros(4, np.float32)), 3)
+    ones = Tensor.from_host(np.ones(4, np.float32))
+    history.push(ones, ones, ones)
+    history.push(ones, Tensor.from_host(np.full(4, np.nan, np.float32)), ones)
+    np.testing.assert_allclose(history.direction()[0].to_host(), -1.0, rtol=1e-6)
+
+
 def test_what_lbfgs_refuses(parameter) -> None:
     p, q = parameter([1.0]), parameter([2.0])
     with pytest.raises(ValueError, match="one group"):
         optim.LBFGS([{"params": [p]}, {"params": [q]}])
     with pytest.raises(ValueError, match="strong_wolfe"):
         optim.LBFGS([p], line_search_fn="armijo")
+    with pytest.raises(ValueError, match="history_size of at least 1"):
+        optim.LBFGS([p], history_size=0)
+    with pytest.raises(UnsupportedError, match="clip_grad_norm_"):
+        optim.LBFGS([p]).clip_grad_norm(1.0)
     with pytest.raises(TypeError, match=r"step\(closure\)"):
         optim.LBFGS([p]).step()
 

@@ -49,12 +49,8 @@ class Jitted:
 
     def _engine_of_training(self, args: tuple[Any, ...]) -> Any:
         """Returns the engine of the first tensor among the arguments of a module in training mode, else None."""
-        modules = (
-            self._fn,
-            getattr(self._fn, "__self__", None),
-            *args[:1],
-        )  # a module, its method, or a function of it
-        if not any(getattr(module, "training", False) is True for module in modules):
+        owners = self._fn, getattr(self._fn, "__self__", None), *args[:1]  # of a module, a method, or a function
+        if not any(getattr(owner, "training", False) is True for owner in owners):
             return None
         return next((value.engine for value in args if isinstance(value, Tensor)), None)
 

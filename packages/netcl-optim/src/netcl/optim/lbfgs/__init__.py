@@ -64,6 +64,7 @@ class LBFGS(Declared):
             group["line_search_fn"] in known,
             f"line_search_fn: expected one of {known}, got {group['line_search_fn']!r}",
         )
+        require(group["history_size"] >= 1, f"expected history_size of at least 1, got {group['history_size']}")
         for p in group["params"][1:]:
             first = group["params"][0]
             if p.queue is not first.queue or p.dtype != first.dtype:

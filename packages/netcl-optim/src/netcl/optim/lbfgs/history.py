@@ -61,10 +61,10 @@ class History:
         return view
 
     def push(self, step: Tensor, change: Tensor, grad: Tensor) -> None:
-        """Adds a pair, in the place of the oldest one if there are ``size``, unless s y is about 0. ``grad`` is the
-        gradient from now on.
+        """Adds a pair, in the place of the oldest one if there are ``size``. A pair whose product s y is not positive,
+        or is NaN, is left out. ``grad`` is the gradient from now on.
         """
-        if len(self.order) + 1 > self.slots or (len(self.order) + 1 == self.slots <= self.size):
+        if len(self.order) + 1 == self.slots <= self.size:
             self._grow()
         slot = next(slot for slot in range(self.slots) if slot not in self.order)
         new = [slot, self.slots + slot, 2 * self.slots]
@@ -78,6 +78,10 @@ class History:
         if curvature > _CURVATURE:
             self.order = [*self.order, slot][-self.size :]
             self.scale = float(curvature / self.products[new[1], new[1]])
+        else:
+            for row in new[:2]:  # its weights are 0, which times NaN is NaN
+                self._row(row).fill_(0.0)
+            self.products[new[:2], :] = self.products[:, new[:2]] = 0.0
 
     def direction(self) -> tuple[Tensor, float]:
         """Returns minus the inverse Hessian times the gradient, by the two-loop recursion, and its product with the
@@ -118,8 +122,10 @@ class History:
             history._make(grad, slots[0])
             history.order = list(slots[1:])
         else:
-            while history.slots <= len(steps):
-                history._make(grad, min(size + 1, 2 * history.slots))
+            slots_needed = history.slots
+            while slots_needed <= len(steps):
+                slots_needed = min(size + 1, 2 * slots_needed)
+            history._make(grad, slots_needed)
             history.order = list(range(len(steps)))
         places = history._places
         for place, values in zip(places, (*steps, *changes)):
