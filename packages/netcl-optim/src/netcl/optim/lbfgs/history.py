@@ -79,8 +79,9 @@ class History:
             self.order = [*self.order, slot][-self.size :]
             self.scale = float(curvature / self.products[new[1], new[1]])
         else:
+            zeros = Tensor.zeros(grad.shape, grad.dtype, queue=grad.queue)
             for row in new[:2]:  # its weights are 0, which times NaN is NaN
-                self._row(row).fill_(0.0)
+                self._row(row).write(zeros)
             self.products[new[:2], :] = self.products[:, new[:2]] = 0.0
 
     def direction(self) -> tuple[Tensor, float]:
