@@ -186,11 +186,13 @@ _ANY = _product(4096, 4096, True, True)
 _BLOCKED = (
     *((f"contract_gpu/{name}_{{}}", DEVICES[name], "tiled", _ANY) for name in ("gpu", "small_gpu", "cpu")),
     ("contract_wide/{}", GPU, "wide", _ANY),
+    ("contract_wide/{}_across", GPU, "wide", _product(4096, 4096, False, False)),
+    ("contract_wide/{}_scalar", GPU, "wide", _product(4095, 4095, False, False)),
     ("contract_broadcast/{}", GPU, "broadcast", _ANY),
     *(
         (f"contract_implicit_gemm/{{}}_{rows}_{int(along)}", GPU, "windows", _product(m, 4096, along, not along))
         for along in (False, True)
-        for rows, m in ((64, 64), (128, 4096))
+        for rows, m in ((32, 32), (64, 64), (128, 4096))
     ),
     *(
         (f"contract_skinny/{{}}_{group}_{rows}_{int(along)}", device, "slices", _product(rows, 4096, True, along))

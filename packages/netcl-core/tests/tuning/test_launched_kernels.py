@@ -18,7 +18,7 @@ from netcl.core.tuning.candidates import Convolution, entry_points
 from netcl.core.tuning.conv_plans import conv_plan, dense, geometry
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps
 from netcl.core.tuning.selector import KernelConfig, KernelVariant, get_kernel_selector
-from netcl.core.tuning.tiles import cpu_tile, implicit_gemm_tile
+from netcl.core.tuning.tiles import cpu_tile, implicit_gemm_tile, wide_tile
 from netcl.core.tuning.traits import Traits
 
 PRODUCTS = [
@@ -282,8 +282,7 @@ def test_the_rules_of_gpus() -> None:
         (7, 64, 9): ("slices", "slices"),
         (7, 63, 9): ("direct", "direct"),
         (8, 64, 9): ("tiled", "tiled"),
-        (64, 512, 64): ("windows", "tiled"),
-        (64, 511, 64): ("windows", "tiled"),
+        (64, 512, 64): ("wide", "tiled"),
         (65, 511, 64): ("wide", "tiled"),
         (2048, 2048, 2048): ("wide", "tiled"),
         (63, 100, 64): ("tiled", "tiled"),
@@ -298,6 +297,11 @@ def test_the_rules_of_gpus() -> None:
     assert "broadcast" not in candidates.candidates(large, product(8, 8, 8))
     assert dense_steps(product(2**16, 1, 2**16)) is None
     assert implicit_gemm_tile(product(64, 512, 64)) == (64, 4)
+    gpu = large._replace(units=132)
+    assert wide_tile(gpu, product(4096, 4096, 4096)) == (128, 128, 1)
+    assert wide_tile(gpu, product(12608, 192, 768)) == (128, 64, 1)
+    assert wide_tile(gpu, product(12608, 768, 192))[:2] != (128, 128)  # columns that fill no tile of 128
+    assert wide_tile(gpu, product(192, 12608, 192)).splits > 8  # few tiles with long sums
     assert cpu_tile(Traits(True, 16, 1 << 20), "float32")[1:] == (8, 32, 384, 64)
     assert cpu_tile(Traits(True, 8, 32 * 1024), "float64", few=True)[1:] == (4, 8, 64, 4)
 

@@ -275,14 +275,21 @@ def test_the_selector_names_the_unit() -> None:
     assert candidates.product_kernel(GPU, c) == "wide"
     assert candidates.candidates(GPU, c, "matmul", "wgmma")[0] == "wgmma"
     for sizes in ((7, 64, 64), (64, 64, 8)):
-        assert not matrix_units.pays("wgmma", contiguous(*sizes))
+        assert not matrix_units.suits("wgmma", contiguous(*sizes))
     assert candidates.product_kernel(GPU, contiguous(64, 64, 64), "tiled", "wgmma") == "tiled"  # measured
 
 
 def test_float32_uses_a_unit_for_large_products_with_long_sums() -> None:
-    for sizes, expected in (((1024, 1024, 256), True), ((1024, 1024, 255), False), ((63, 99999, 1024), False)):
-        assert matrix_units.pays("wgmma_3", contiguous(*sizes)) == expected, sizes
-    assert matrix_units.pays("wgmma", contiguous(8, 8, 16))
+    cases = {
+        (4096, 4096, 256): True, (4096, 4096, 255): False, (63, 99999, 1024): False, (2048, 2048, 2048): True,
+        (12608, 192, 768): False, (192, 192, 12608): False,  # splitting the operands takes longer than it saves
+    }  # fmt: skip
+    for sizes, expected in cases.items():
+        c = contiguous(*sizes)
+        assert (matrix_units.suits("wgmma_3", c) and matrix_units.pays("wgmma_3", GPU, c)) == expected, sizes
+    c = contiguous(8, 8, 16)
+    assert matrix_units.suits("wgmma", c)
+    assert matrix_units.pays("wgmma", GPU, c)
     assert matrix_units.candidates(profile(9, 0), "float32") == ("wgmma_3", "mma_3")
 
 

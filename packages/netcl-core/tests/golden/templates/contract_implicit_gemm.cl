@@ -1,7 +1,8 @@
-// contract_implicit_gemm/float32_64_0
+// contract_implicit_gemm/float32_32_0
 #define DTYPE_FLOAT32 1
-#define SPAN_ROWS 64
-#define SPAN 128
+#define SPAN_ROWS 32
+#define ITEMS_X 16
+#define ITEMS_Y 8
 #define A_ALONG 0
 #define B_ALONG 1
 #define OFFSET int
@@ -13,18 +14,27 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// The inner loop of the GPU kernels with large tiles: steps of DEEP along k through local memory, 16 x 16 work-items with
-// QUARTERS * 4 x 8 sums each, in quarters of 4 x 4 at distances of 64 rows or columns.
+// The inner loop of the GPU kernels with large tiles: steps of DEEP along k through local memory, ITEMS_X x ITEMS_Y
+// work-items with QUARTERS * 4 x 8 sums each, in quarters of 4 x 4 at distances of 4 * ITEMS_Y rows or 4 * ITEMS_X columns.
 
-#define REAL_4 JOIN(REAL, 4)
+#ifdef DTYPE_FLOAT64
+#define DEEP 8
+#else
 #define DEEP 16
-#define QUARTERS (SPAN_ROWS / 64)
+#endif
+#define REAL_4 JOIN(REAL, 4)
+#define ITEMS (ITEMS_X * ITEMS_Y)
+#define SPAN (8 * ITEMS_X)
+#define QUARTERS (SPAN_ROWS / (4 * ITEMS_Y))
 #define ROW_A (SPAN_ROWS + 4)
 #define ROW_B (SPAN + 4)
 
-// Elements of a tile of DEEP x span that a work-item loads: adjacent along k if that is contiguous, else across.
-#define AT(i, span, along) ((along) ? (int)((item + (i) * 256) % DEEP) : (int)((item + (i) * 256) / (span)))
-#define ACROSS(i, span, along) ((along) ? (int)((item + (i) * 256) / DEEP) : (int)((item + (i) * 256) % (span)))
+// The place along k and across it of load i of a work-item from a tile of DEEP x span, LANES elements each: adjacent loads
+// are along k if that is contiguous, else across.
+#define AT(i, span, along, lanes) \
+    ((along) ? (item + (i) * ITEMS) % (DEEP / (lanes)) * (lanes) : (item + (i) * ITEMS) / ((span) / (lanes)))
+#define ACROSS(i, span, along, lanes) \
+    ((along) ? (item + (i) * ITEMS) / (DEEP / (lanes)) : (item + (i) * ITEMS) % ((span) / (lanes)) * (lanes))
 
 #define MULTIPLY_QUARTER(q, a) \
     sums[q + 0][0] += a.s0 * b0; sums[q + 0][1] += a.s0 * b1; sums[q + 1][0] += a.s1 * b0; sums[q + 1][1] += a.s1 * b1; \
@@ -35,11 +45,11 @@ static inline void multiply_tiles(__local const REAL_4* a_tile, __local const RE
                                   REAL_4 sums[4 * QUARTERS][2]) {
     #pragma unroll
     for (int k = 0; k < DEEP; k++) {
-        const REAL_4 b0 = b_tile[k * (ROW_B / 4) + x], b1 = b_tile[k * (ROW_B / 4) + 16 + x];
+        const REAL_4 b0 = b_tile[k * (ROW_B / 4) + x], b1 = b_tile[k * (ROW_B / 4) + ITEMS_X + x];
         const REAL_4 a0 = a_tile[k * (ROW_A / 4) + y];
         MULTIPLY_QUARTER(0, a0)
 #if QUARTERS == 2
-        const REAL_4 a1 = a_tile[k * (ROW_A / 4) + 16 + y];
+        const REAL_4 a1 = a_tile[k * (ROW_A / 4) + ITEMS_Y + y];
         MULTIPLY_QUARTER(4, a1)
 #endif
     }
@@ -48,7 +58,7 @@ static inline void multiply_tiles(__local const REAL_4* a_tile, __local const RE
 // out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], indices k and j counting through four levels with
 // strides of their own (see contract_cpu.cl), A and B read in place.
 //
-// windows  work-group of 16 x 16: a tile of SPAN_ROWS x SPAN outputs, k in steps of DEEP through local memory
+// windows  work-group of ITEMS_X x ITEMS_Y: a tile of SPAN_ROWS x SPAN outputs, k in steps of DEEP through local memory
 //          (DEEP * (SPAN_ROWS + SPAN + 8) elements) while the next step is prefetched to registers. The offsets of rows and
 //          columns are computed once; DEEP work-items compute the offsets of a step of k a step ahead. Partial sum s of
 //          `splits` goes to `out` + s * out_part.
@@ -56,8 +66,8 @@ static inline void multiply_tiles(__local const REAL_4* a_tile, __local const RE
 // Offsets within a matrix have 32 bits, divisions too. Without split-K, sums go through epilogue(sum, operands...) if
 // there are operands. Contraction of a*b+c into one rounding is allowed here.
 
-#define A_EACH (SPAN_ROWS * DEEP / 256)
-#define B_EACH (SPAN * DEEP / 256)
+#define A_EACH (SPAN_ROWS * DEEP / ITEMS)
+#define B_EACH (SPAN * DEEP / ITEMS)
 
 typedef struct {
     long m, k, n, inner_batch, splits, split, accumulate, parts;
@@ -79,7 +89,7 @@ static inline int2 both_offsets(const int index, const long* extent, const long*
     return at + (int2)((int)rest * (int)one[0], (int)rest * (int)other[0]);
 }
 
-__kernel __attribute__((reqd_work_group_size(16, 16, 1)))
+__kernel __attribute__((reqd_work_group_size(ITEMS_X, ITEMS_Y, 1)))
 void windows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
              const windowed geometry) {
     __local REAL_4 a_tile[DEEP * ROW_A / 4], b_tile[DEEP * ROW_B / 4];
@@ -87,7 +97,7 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
     __local REAL* a_local = (__local REAL*)a_tile;
     __local REAL* b_local = (__local REAL*)b_tile;
     const windowed g = geometry;
-    const int x = get_local_id(0), y = get_local_id(1), item = y * 16 + x;
+    const int x = get_local_id(0), y = get_local_id(1), item = y * ITEMS_X + x;
     const int m = g.m, n = g.n, row = get_group_id(1) * SPAN_ROWS, column = get_group_id(0) * SPAN;
     const long part = get_global_id(2) % g.splits, z = get_global_id(2) / g.splits;
     const long outer = z / g.inner_batch, inner = z % g.inner_batch;
@@ -95,9 +105,9 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
     int a_from[A_EACH], b_from[B_EACH];
-    for (int i = 0; i < A_EACH; i++) a_from[i] = min(row + ACROSS(i, SPAN_ROWS, A_ALONG), m - 1) * (int)g.a_row;
+    for (int i = 0; i < A_EACH; i++) a_from[i] = min(row + ACROSS(i, SPAN_ROWS, A_ALONG, 1), m - 1) * (int)g.a_row;
     for (int i = 0; i < B_EACH; i++)
-        b_from[i] = i == 0 || B_ALONG ? both_offsets(min(column + ACROSS(i, SPAN, B_ALONG), n - 1), g.n_extent, g.b_n, g.b_n).x : b_from[0];
+        b_from[i] = i == 0 || B_ALONG ? both_offsets(min(column + ACROSS(i, SPAN, B_ALONG, 1), n - 1), g.n_extent, g.b_n, g.b_n).x : b_from[0];
     REAL a_next[A_EACH], b_next[B_EACH];
     REAL_4 sums[4 * QUARTERS][2];
     for (int i = 0; i < 4 * QUARTERS; i++) sums[i][0] = sums[i][1] = 0;
@@ -108,11 +118,11 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
         const int coming = start + DEEP;
         if (coming < last) {
             for (int i = 0; i < A_EACH; i++) {
-                const int k = AT(i, SPAN_ROWS, A_ALONG);
+                const int k = AT(i, SPAN_ROWS, A_ALONG, 1);
                 a_next[i] = coming + k < last ? LOAD(a, a_from[i] + steps[slot][k].x) : (REAL)0;
             }
             for (int i = 0; i < B_EACH; i++) {
-                const int k = AT(i, SPAN, B_ALONG);
+                const int k = AT(i, SPAN, B_ALONG, 1);
                 b_next[i] = coming + k < last ? LOAD(b, b_from[i] + steps[slot][k].y) : (REAL)0;
             }
             if (item < DEEP) steps[slot ^ 1][item] = both_offsets(min(coming + DEEP + item, last - 1), g.k_extent, g.a_k, g.b_k);
@@ -120,8 +130,8 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
         if (start >= first) multiply_tiles(a_tile, b_tile, x, y, sums);
         barrier(CLK_LOCAL_MEM_FENCE);
         if (coming < last) {
-            for (int i = 0; i < A_EACH; i++) a_local[AT(i, SPAN_ROWS, A_ALONG) * ROW_A + ACROSS(i, SPAN_ROWS, A_ALONG)] = a_next[i];
-            for (int i = 0; i < B_EACH; i++) b_local[AT(i, SPAN, B_ALONG) * ROW_B + ACROSS(i, SPAN, B_ALONG)] = b_next[i];
+            for (int i = 0; i < A_EACH; i++) a_local[AT(i, SPAN_ROWS, A_ALONG, 1) * ROW_A + ACROSS(i, SPAN_ROWS, A_ALONG, 1)] = a_next[i];
+            for (int i = 0; i < B_EACH; i++) b_local[AT(i, SPAN, B_ALONG, 1) * ROW_B + ACROSS(i, SPAN, B_ALONG, 1)] = b_next[i];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
@@ -130,17 +140,17 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
     __global STORAGE* result = (__global STORAGE*)out + base;
     for (int half_ = 0; half_ < 2; half_++) {
         for (int j = 0; j < 4; j++) {
-            const int c = column + half_ * 64 + x * 4 + j;
+            const int c = column + half_ * 4 * ITEMS_X + x * 4 + j;
             if (c >= n) continue;
             const int to = both_offsets(c, g.n_extent, g.out_n, g.out_n).x;
             REAL values[4 * QUARTERS];
             for (int i = 0; i < 4 * QUARTERS; i++) {
-                const int r = min(row + i / 4 * 64 + y * 4 + i % 4, m - 1);
+                const int r = min(row + i / 4 * 4 * ITEMS_Y + y * 4 + i % 4, m - 1);
                 const REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
                 values[i] = finished(four[j], r, c, to);
             }
             for (int i = 0; i < 4 * QUARTERS; i++) {
-                const int r = row + i / 4 * 64 + y * 4 + i % 4;
+                const int r = row + i / 4 * 4 * ITEMS_Y + y * 4 + i % 4;
                 if (r >= m) continue;
                 const int at = to + r * (int)g.out_row;
                 if (!g.parts) STORE(values[i], result, at);

@@ -1,7 +1,13 @@
 // contract_wide/float32
 #define DTYPE_FLOAT32 1
 #define SPAN_ROWS 128
-#define SPAN 128
+#define ITEMS_X 16
+#define ITEMS_Y 16
+#define A_ALONG 1
+#define B_ALONG 1
+#define A_LANES 4
+#define B_LANES 4
+#define OUT_LANES 4
 #define OFFSET int
 #define finished(sum, row, column, to) (sum)
 #define LOOPS __attribute__((vec_type_hint(float16)))
@@ -11,18 +17,27 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// The inner loop of the GPU kernels with large tiles: steps of DEEP along k through local memory, 16 x 16 work-items with
-// QUARTERS * 4 x 8 sums each, in quarters of 4 x 4 at distances of 64 rows or columns.
+// The inner loop of the GPU kernels with large tiles: steps of DEEP along k through local memory, ITEMS_X x ITEMS_Y
+// work-items with QUARTERS * 4 x 8 sums each, in quarters of 4 x 4 at distances of 4 * ITEMS_Y rows or 4 * ITEMS_X columns.
 
-#define REAL_4 JOIN(REAL, 4)
+#ifdef DTYPE_FLOAT64
+#define DEEP 8
+#else
 #define DEEP 16
-#define QUARTERS (SPAN_ROWS / 64)
+#endif
+#define REAL_4 JOIN(REAL, 4)
+#define ITEMS (ITEMS_X * ITEMS_Y)
+#define SPAN (8 * ITEMS_X)
+#define QUARTERS (SPAN_ROWS / (4 * ITEMS_Y))
 #define ROW_A (SPAN_ROWS + 4)
 #define ROW_B (SPAN + 4)
 
-// Elements of a tile of DEEP x span that a work-item loads: adjacent along k if that is contiguous, else across.
-#define AT(i, span, along) ((along) ? (int)((item + (i) * 256) % DEEP) : (int)((item + (i) * 256) / (span)))
-#define ACROSS(i, span, along) ((along) ? (int)((item + (i) * 256) / DEEP) : (int)((item + (i) * 256) % (span)))
+// The place along k and across it of load i of a work-item from a tile of DEEP x span, LANES elements each: adjacent loads
+// are along k if that is contiguous, else across.
+#define AT(i, span, along, lanes) \
+    ((along) ? (item + (i) * ITEMS) % (DEEP / (lanes)) * (lanes) : (item + (i) * ITEMS) / ((span) / (lanes)))
+#define ACROSS(i, span, along, lanes) \
+    ((along) ? (item + (i) * ITEMS) / (DEEP / (lanes)) : (item + (i) * ITEMS) % ((span) / (lanes)) * (lanes))
 
 #define MULTIPLY_QUARTER(q, a) \
     sums[q + 0][0] += a.s0 * b0; sums[q + 0][1] += a.s0 * b1; sums[q + 1][0] += a.s1 * b0; sums[q + 1][1] += a.s1 * b1; \
@@ -33,11 +48,11 @@ static inline void multiply_tiles(__local const REAL_4* a_tile, __local const RE
                                   REAL_4 sums[4 * QUARTERS][2]) {
     #pragma unroll
     for (int k = 0; k < DEEP; k++) {
-        const REAL_4 b0 = b_tile[k * (ROW_B / 4) + x], b1 = b_tile[k * (ROW_B / 4) + 16 + x];
+        const REAL_4 b0 = b_tile[k * (ROW_B / 4) + x], b1 = b_tile[k * (ROW_B / 4) + ITEMS_X + x];
         const REAL_4 a0 = a_tile[k * (ROW_A / 4) + y];
         MULTIPLY_QUARTER(0, a0)
 #if QUARTERS == 2
-        const REAL_4 a1 = a_tile[k * (ROW_A / 4) + 16 + y];
+        const REAL_4 a1 = a_tile[k * (ROW_A / 4) + ITEMS_Y + y];
         MULTIPLY_QUARTER(4, a1)
 #endif
     }
@@ -51,63 +66,135 @@ typedef struct {
     long a_offset, b_offset, out_offset;
     long a_batch[2], b_batch[2], out_batch[2];
 } product;
-// Register-tiled GEMM for GPUs: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], A, B and out with one stride for each index.
+// Register-tiled GEMM for GPUs, with split-K: out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], A, B and out with one stride for
+// each index.
 //
-// wide   work-group of 16 x 16: a tile of 128 x 128 outputs, 8 x 8 per work-item in quarters of 4 x 4, k in steps of DEEP
-//        through local memory (2 * DEEP * 132 elements) while the next step is prefetched to registers.
+// wide   work-group of ITEMS_X x ITEMS_Y: a tile of SPAN_ROWS x SPAN outputs, 8 x 8 per work-item in quarters of 4 x 4, k in
+//        steps of DEEP through two tiles of each operand in local memory, of which one is read while the other is filled
+//        (2 * DEEP * (SPAN_ROWS + SPAN + 8) elements). A_LANES and B_LANES elements are loaded at a time, along k
+//        (A_ALONG, B_ALONG) or across it, and OUT_LANES are stored, all of 32 bits if they are several. Partial sum s of `splits` goes to `out` + s * out_part.
 //
-// Offsets within a matrix have 32 bits. Sums go through epilogue(sum, operands...) if there are operands. Contraction of
-// a*b+c into one rounding is allowed here.
+// Offsets within a matrix have 32 bits. Without split-K, sums go through epilogue(sum, operands...) if there are operands.
+// Contraction of a*b+c into one rounding is allowed here.
 
-#define EACH (SPAN * DEEP / 256)
+#ifndef DTYPE_FLOAT32
+#undef A_LANES
+#undef B_LANES
+#undef OUT_LANES
+#define A_LANES 1
+#define B_LANES 1
+#define OUT_LANES 1
+#endif
+#define A_EACH (SPAN_ROWS * DEEP / (ITEMS * A_LANES))
+#define B_EACH (SPAN * DEEP / (ITEMS * B_LANES))
 
-__kernel __attribute__((reqd_work_group_size(16, 16, 1)))
-void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out, const product g) {
-    __local REAL_4 a_tile[DEEP * ROW_A / 4], b_tile[DEEP * ROW_B / 4];
-    __local REAL* a_local = (__local REAL*)a_tile;
-    __local REAL* b_local = (__local REAL*)b_tile;
-    const int x = get_local_id(0), y = get_local_id(1), item = y * 16 + x;
-    const int m = g.m, n = g.n, depth = g.k, row = get_group_id(1) * SPAN, column = get_group_id(0) * SPAN;
-    const long z = get_global_id(2), outer = z / g.inner_batch, inner = z % g.inner_batch;
+#if A_LANES == 4
+#define A_PART REAL_4
+#define LOAD_A(at) (*(__global const REAL_4*)(a + (at)))
+#else
+#define A_PART REAL
+#define LOAD_A(at) LOAD(a, at)
+#endif
+#if B_LANES == 4
+#define B_PART REAL_4
+#define LOAD_B(at) (*(__global const REAL_4*)(b + (at)))
+#else
+#define B_PART REAL
+#define LOAD_B(at) LOAD(b, at)
+#endif
+
+// Stores a part of a tile with rows of `width` elements: `lanes` elements along k or across it.
+#define KEEP(tile, width, part, k, across, along, lanes) KEEP_AS(tile, width, part, k, across, along, lanes)
+#define KEEP_AS(tile, width, part, k, across, along, lanes) KEEP_##along##_##lanes(tile, width, part, k, across)
+#define KEEP_0_1(tile, width, part, k, across) tile[(k) * (width) + (across)] = part;
+#define KEEP_1_1 KEEP_0_1
+#define KEEP_0_4(tile, width, part, k, across) *(__local REAL_4*)(tile + (k) * (width) + (across)) = part;
+#define KEEP_1_4(tile, width, part, k, across) \
+    tile[(k) * (width) + (across)] = part.s0; tile[((k) + 1) * (width) + (across)] = part.s1; \
+    tile[((k) + 2) * (width) + (across)] = part.s2; tile[((k) + 3) * (width) + (across)] = part.s3;
+
+__kernel __attribute__((reqd_work_group_size(ITEMS_X, ITEMS_Y, 1)))
+void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out, const product g,
+          const int splits, const int split, const long out_part) {
+    __local REAL_4 a_tiles[2][DEEP * ROW_A / 4], b_tiles[2][DEEP * ROW_B / 4];
+    const int x = get_local_id(0), y = get_local_id(1), item = y * ITEMS_X + x;
+    const int m = g.m, n = g.n, row = get_group_id(1) * SPAN_ROWS, column = get_group_id(0) * SPAN;
+    const long part = get_global_id(2) % splits, z = get_global_id(2) / splits;
+    const long outer = z / g.inner_batch, inner = z % g.inner_batch;
+    const int first = part * split, last = min(g.k, (long)first + split);
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
-    out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
-    const int a_row = g.a_row, a_k = g.a_k, b_k = g.b_k, b_n = g.b_n, out_row = g.out_row, out_n = g.out_n;
-    const bool a_along = a_k == 1, b_along = b_k == 1;
-    REAL a_next[EACH], b_next[EACH];
+    const int a_k = g.a_k, b_k = g.b_k, out_row = g.out_row, out_n = g.out_n;
+    // Rows and columns past an edge are read as the last ones and not stored.
+    int a_from[A_EACH], b_from[B_EACH];
+    #pragma unroll
+    for (int i = 0; i < A_EACH; i++)
+        a_from[i] = min(row + ACROSS(i, SPAN_ROWS, A_ALONG, A_LANES), m - (A_ALONG ? 1 : A_LANES)) * (int)g.a_row +
+                    (first + AT(i, SPAN_ROWS, A_ALONG, A_LANES)) * a_k;
+    #pragma unroll
+    for (int i = 0; i < B_EACH; i++)
+        b_from[i] = min(column + ACROSS(i, SPAN, B_ALONG, B_LANES), n - (B_ALONG ? 1 : B_LANES)) * (int)g.b_n +
+                    (first + AT(i, SPAN, B_ALONG, B_LANES)) * b_k;
+    A_PART a_next[A_EACH];
+    B_PART b_next[B_EACH];
     REAL_4 sums[8][2];
     for (int i = 0; i < 8; i++) sums[i][0] = sums[i][1] = 0;
-    for (int start = -DEEP; start < depth; start += DEEP) {
+    int slot = 0;
+    for (int start = first - DEEP; start < last; start += DEEP, slot ^= 1) {
         const int coming = start + DEEP;
-        if (coming < depth)
-            for (int i = 0; i < EACH; i++) {
-                const int ak = coming + AT(i, SPAN, a_along), bk = coming + AT(i, SPAN, b_along);
-                const int r = row + ACROSS(i, SPAN, a_along), c = column + ACROSS(i, SPAN, b_along);
-                a_next[i] = ak < depth && r < m ? LOAD(a, r * a_row + ak * a_k) : (REAL)0;
-                b_next[i] = bk < depth && c < n ? LOAD(b, c * b_n + bk * b_k) : (REAL)0;
+        if (coming < last) {
+            #pragma unroll
+            for (int i = 0; i < A_EACH; i++) {
+                a_next[i] = coming + AT(i, SPAN_ROWS, A_ALONG, A_LANES) < last ? LOAD_A(a_from[i]) : (A_PART)0;
+                a_from[i] += DEEP * a_k;
             }
-        if (start >= 0) multiply_tiles(a_tile, b_tile, x, y, sums);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (coming < depth)
-            for (int i = 0; i < EACH; i++) {
-                a_local[AT(i, SPAN, a_along) * ROW_A + ACROSS(i, SPAN, a_along)] = a_next[i];
-                b_local[AT(i, SPAN, b_along) * ROW_B + ACROSS(i, SPAN, b_along)] = b_next[i];
+            #pragma unroll
+            for (int i = 0; i < B_EACH; i++) {
+                b_next[i] = coming + AT(i, SPAN, B_ALONG, B_LANES) < last ? LOAD_B(b_from[i]) : (B_PART)0;
+                b_from[i] += DEEP * b_k;
             }
+        }
+        if (start >= first) multiply_tiles(a_tiles[slot], b_tiles[slot], x, y, sums);
+        if (coming < last) {
+            __local REAL* a_tile = (__local REAL*)a_tiles[slot ^ 1];
+            __local REAL* b_tile = (__local REAL*)b_tiles[slot ^ 1];
+            #pragma unroll
+            for (int i = 0; i < A_EACH; i++) {
+                const int k = AT(i, SPAN_ROWS, A_ALONG, A_LANES), across = ACROSS(i, SPAN_ROWS, A_ALONG, A_LANES);
+                KEEP(a_tile, ROW_A, a_next[i], k, across, A_ALONG, A_LANES)
+            }
+            #pragma unroll
+            for (int i = 0; i < B_EACH; i++) {
+                const int k = AT(i, SPAN, B_ALONG, B_LANES), across = ACROSS(i, SPAN, B_ALONG, B_LANES);
+                KEEP(b_tile, ROW_B, b_next[i], k, across, B_ALONG, B_LANES)
+            }
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
+    const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + part * out_part;
+    __global REAL* sum = (__global REAL*)out + base;
+    __global STORAGE* result = (__global STORAGE*)out + base;
     for (int i = 0; i < 8; i++) {
-        const int r = row + i / 4 * 64 + y * 4 + i % 4;
+        const int r = row + i / 4 * 4 * ITEMS_Y + y * 4 + i % 4;
         if (r >= m) continue;
         for (int half_ = 0; half_ < 2; half_++) {
+            const int from = column + half_ * 4 * ITEMS_X + x * 4, at = r * out_row + from * out_n;
             REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
-            for (int j = 0; j < 4; j++) {
-                const int c = min(column + half_ * 64 + x * 4 + j, n - 1);
-                four[j] = finished(four[j], r, c, c * out_n);
+            if (splits == 1) {
+                for (int j = 0; j < 4; j++) {
+                    const int c = min(from + j, n - 1);
+                    four[j] = finished(four[j], r, c, c * out_n);
+                }
             }
+#if OUT_LANES == 4
+            if (from < n) *(__global REAL_4*)(sum + at) = (REAL_4)(four[0], four[1], four[2], four[3]);
+#else
             for (int j = 0; j < 4; j++) {
-                const int c = column + half_ * 64 + x * 4 + j;
-                if (c < n) STORE(four[j], out, r * out_row + c * out_n);
+                if (from + j >= n) continue;
+                if (splits > 1) sum[at + j * out_n] = four[j];
+                else STORE(four[j], result, at + j * out_n);
             }
+#endif
         }
     }
 }

@@ -31,7 +31,8 @@ MIN_ITEM = 1 << 12  # elements that make a work-item worth its launch
 LONG_ITEM = 1 << 15  # elements of a CPU's work-item if there are many: balances the load of the cores
 STREAMED = 1 << 24  # bytes of outputs that no cache would hold together with their inputs
 PIECE = 1 << 14  # least elements of a piece of a large reduction, on devices with many cores half as many
-MANY_PIECES = 64  # pieces that are reduced in two launches where each work-item of a GPU walks along them
+MANY_PIECES = 64  # above, pieces are reduced in two launches where each work-item of a GPU walks along them
+SHORT_PIECE = 16  # least rows of a piece that a work-item of a GPU walks along
 LONG_ROW = 1 << 16  # elements of a row that is worth a second launch if all rows are too few to fill a GPU
 WHOLE = 1 << 24  # most elements of a piece: whole numbers up to here are floats, so counts add up exactly
 FLAT_GROUP = (
@@ -380,7 +381,7 @@ class _Planner:
         """Returns the same for the pieces themselves; None unless work-items of a GPU would loop over many of them."""
         (split,) = axes
         extent = self.space[split]
-        if self.target.is_cpu or kept[self.last_of(axes, kept)] == 1 or extent < MANY_PIECES:
+        if self.target.is_cpu or kept[self.last_of(axes, kept)] == 1 or extent <= MANY_PIECES:
             return None
         size = math.isqrt(extent)
         return split, _ceil(extent, size), size
@@ -396,7 +397,11 @@ class _Planner:
         elif target.is_cpu:  # a work-item loops over columns, many at a time
             there, needed, least = count // last * _ceil(last, STRIP), 4 * target.units, max(BLOCK, PIECE // last)
         else:
-            there, needed, least = _ceil(count, target.width), 1024 * target.units, BLOCK
+            there, needed = _ceil(count, target.width), 1024 * target.units
+            # No more launches than with pieces of a block.
+            least = BLOCK if walked < 2 * BLOCK else SHORT_PIECE
+            if walked <= BLOCK * MANY_PIECES:
+                least = max(least, _ceil(walked, MANY_PIECES))
         parts = min(_ceil(needed, there), walked // least) if there < needed else 1
         return max(parts, _ceil(walked, WHOLE))
 

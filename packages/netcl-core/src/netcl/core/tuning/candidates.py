@@ -26,7 +26,7 @@ from netcl.core.tuning.unit_table import UNITS
 CONV_WORKSPACE = 16 * 2**20  # bytes of padded images at a time; a single image may take more
 GPU_CONV_WORKSPACE = 64 * 2**20  # the same for devices that need many work-groups at a time
 _SMALL = 1 << 20  # products below which one work-item per result may win on a CPU
-_LONG = 512  # products from which on sums of few tiles are computed by split-K on a GPU
+_LONG = 512  # products from which on sums of few narrow tiles are computed by split-K on a GPU
 _DEPTHWISE_ROWS, _DEPTHWISE_MOST = 4, 64  # rows, and terms or columns, of the kernels for depthwise convolutions
 _GEMV_ROWS = 4  # rows or columns up to which a CPU reads the other operand once, in place
 _SKINNY_MOST_ROWS = 7  # of a matrix; from 8 on tiles are full enough
@@ -105,12 +105,11 @@ def _has_windows(device: Traits, c: Contraction, op: str) -> bool:
 
 
 def _cost_of_windows(device: Traits, c: Contraction, op: str) -> float:
-    """Returns the least cost for convolutions, and for products with long sums of few tiles or half-empty tiles."""
+    """Returns the least cost for convolutions, and less than ``tiled`` for products of long sums."""
     if op == "conv2d":
         return -1
     is_long = prod(c.k) >= _LONG and tiles.implicit_gemm_tile(c)[1] > 1
-    half_empty = c.m <= tiles.SPAN // 2 and _has_wide(device, c, op)
-    return 1 if not c.partial and (is_long or half_empty) else _SECOND
+    return 2.5 if is_long and not c.partial else _SECOND
 
 
 def _has_wide(device: Traits, c: Contraction, op: str) -> bool:

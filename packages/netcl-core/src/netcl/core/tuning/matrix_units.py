@@ -17,7 +17,8 @@ from netcl.core.device.capabilities import DeviceProfile, device_profile
 from netcl.core.device.child_probe import driver_key, stored, verdict
 from netcl.core.process.settings import usable_cores
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps
-from netcl.core.tuning.traits import Traits
+from netcl.core.tuning.tiles import wide_times
+from netcl.core.tuning.traits import Traits, traits_of
 from netcl.core.tuning.unit_table import (
     HALVES,
     INSTRUCTIONS,
@@ -40,7 +41,7 @@ _LEAST_PRODUCTS = 1 << 26  # of a convolution: below, its copies take all the ti
 _MOST_STRIDE = 2  # of a gradient by images: with 2, three of four products are by zeros
 _LEAST_SPLIT = 256  # least products of a partial sum
 _MOST_ROUNDED = 9  # splits below which fill the last round of work-groups, where tiles are not few
-_LEAST_SCORES = 1 << 23  # of attention of operands in parts: below, splitting the operands takes all the time
+_LEAST_SCORES = 1 << 21  # of attention of operands in parts: below, splitting the operands takes all the time
 _TIMEOUT_S = 120.0
 _MOST_CHILDREN = 4  # of a trial: an H200's takes 10 to 17 s in one and 4 to 7 s in four
 _FOR_BOTH = 8  # cores on which attention is tried next to products
@@ -49,6 +50,9 @@ _FOR_BOTH = 8  # cores on which attention is tried next to products
 _PRODUCTS_PER_US = 2.65e6
 _LAUNCH_US = 5.0
 _PARTIALS_PER_US = 6e5
+# Of float32 operands in parts: the time of a product over that of its products of planes, whose sums are added outside
+# the unit, and the elements that are split in a microsecond.
+_SUMS_OUTSIDE, _SPLIT_PER_US = 1.55, 1.6e5
 
 
 # Products of planes by parts: which plane of A and of B, the smallest product first.
@@ -77,8 +81,9 @@ def parts_of(dtype: str, precision: str = "highest") -> int | None:
 
 
 def unit_of(profile: DeviceProfile, dtype: str, precision: str, c: Contraction) -> str | None:
-    """Returns the matrix unit of a device for a product of operands of a dtype, or None: the first unit that pays. At
-    the first such product for a driver version, each unit that the device may have is tried in a child process.
+    """Returns the matrix unit of a device for a product of operands of a dtype, or None: the first unit that suits it,
+    if it pays. At the first such product for a driver version, each unit that the device may have is tried in a child
+    process.
 
     ``precision`` is the precision of float32 operands, by PyTorch's names. With NETCL_KERNEL_STRATEGY=portable there is
     none.
@@ -86,8 +91,8 @@ def unit_of(profile: DeviceProfile, dtype: str, precision: str, c: Contraction) 
     if config.get("KERNEL_STRATEGY") == "portable":
         return None
     for name in candidates(profile, dtype, precision):
-        if pays(name, c) and is_right(profile._device, name):
-            return name
+        if suits(name, c) and is_right(profile._device, name):
+            return name if pays(name, traits_of(profile), c) else None
     return None
 
 
@@ -200,13 +205,12 @@ def fits(unit: str, c: Contraction) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def pays(unit: str, c: Contraction) -> bool:
-    """True if a unit can run a contraction, is as exact as the operands' dtype requires, and is expected to be the
-    fastest.
+def suits(unit: str, c: Contraction) -> bool:
+    """True if a unit can run a contraction, is as exact as the operands' dtype requires, and has products enough.
 
     Products of float32 operands in three parts are, from a K of 256 on, at least as exact as sums of float32 products
-    in order (ADR 0041); splitting or rounding the operands pays for large products, and so does the trial of a unit for
-    elements of more than 16 bits.
+    in order (ADR 0041). Rounding the operands pays for large products, and so does the trial of a unit for elements of
+    more than 16 bits.
     """
     if c.empty or not fits(unit, c):
         return False
@@ -217,6 +221,17 @@ def pays(unit: str, c: Contraction) -> bool:
     if row.parts:
         return k >= _LEAST_K_OF_PARTS and least >= _LEAST_OF_PARTS and products >= _LARGE
     return least >= _LEAST_OF_PARTS and products >= (_LARGE_ROUNDED if INSTRUCTIONS[row.base].rounded else _LARGE)
+
+
+@lru_cache(maxsize=1024)
+def pays(unit: str, device: Traits, c: Contraction) -> bool:
+    """True if a unit that suits a product is expected to be faster than the kernel without it: always, but of operands
+    in parts by the estimated times, with the time of splitting them.
+    """
+    if not UNITS[unit].parts:
+        return True
+    split = 2 * _LAUNCH_US + prod(c.k) * (c.m + prod(c.n)) * prod(c.batch) / _SPLIT_PER_US
+    return split + _SUMS_OUTSIDE * min(_times(unit, device, c).values()) < min(wide_times(device, c).values())
 
 
 @lru_cache(maxsize=1024)
@@ -255,6 +270,12 @@ def tile_of(unit: str, device: Traits, c: Contraction) -> UnitTile:
     """Returns the tile of a product with the least estimated time, with split-K if sums are long and tiles are few or
     leave compute units idle in their last round.
     """
+    times = _times(unit, device, c)
+    return min(times, key=times.__getitem__)
+
+
+def _times(unit: str, device: Traits, c: Contraction) -> dict[UnitTile, float]:
+    """Returns the estimated microseconds of each tile on a large GPU."""
     times = {}
     for tile, alone, together in UNITS[unit].tiles:
         m, n, k, z = c.m, prod(c.n), prod(c.k), prod(c.batch)
@@ -266,4 +287,4 @@ def tile_of(unit: str, device: Traits, c: Contraction) -> UnitTile:
             if splits > 1:
                 time += _LAUNCH_US + 2 * splits * m * n * z / _PARTIALS_PER_US
             times[tile._replace(splits=splits)] = time
-    return min(times, key=times.__getitem__)
+    return times

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.traits import Traits
 
-SPAN = 128  # edge of a tile of the GPU kernel for large matrices
+SPAN = 128  # edge of the largest tile of the GPU kernels for large matrices
+DEEP = 16  # terms of a step of these kernels through local memory
 EDGE = 16  # edge of a work-group of the tiled GPU kernel (a quarter of its tile's); 8 for small groups
 LEAST_GROUP = (EDGE // 2) ** 2  # work-items of the smallest group that the tiled kernel takes
 SUB_GROUPS_TILE = (8, 2, 64)  # of the kernel for sub-groups: rows, columns of a work-item, work-items of a group
@@ -20,6 +21,9 @@ _CHUNK = 64  # row tiles with sums that wait for the next rows of B
 _FEW = 4  # rows of the smaller tile of the CPU kernel
 _GROUPS = 264  # work-groups that keep a large GPU busy
 _LEAST_SPLIT = 128  # least products of a partial sum
+# Of a large GPU (H200), for estimates: products of a compute unit in a microsecond, the time of the launch that adds
+# partial sums, and the floats of partial sums that are read or written in a microsecond.
+_WIDE_PER_US, _ADD_US, _PARTIALS_PER_US = 1.55e5, 5.0, 6e5
 
 
 class CpuTile(NamedTuple):
@@ -53,9 +57,46 @@ def skinny_group(device: Traits) -> int:
     return SKINNY_GROUP if device.group >= SKINNY_GROUP else LEAST_GROUP
 
 
+class WideTile(NamedTuple):
+    """The tile of a work-group of the GPU kernel for large matrices, and its number of partial sums (split-K)."""
+
+    rows: int
+    columns: int
+    splits: int = 1
+
+
+# Tiles of that kernel with the shares of the rate of a compute unit that one has alone and that several have together.
+WIDE_TILES = (
+    (WideTile(128, 128), 0.75, 1.0), (WideTile(128, 64), 0.6, 0.95), (WideTile(64, 128), 0.6, 0.95),
+    (WideTile(64, 64), 0.4, 0.85),
+)  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def wide_tile(device: Traits, c: Contraction) -> WideTile:
+    """Returns the tile with the least estimated time, with split-K if sums are long and tiles are few."""
+    times = wide_times(device, c)
+    return min(times, key=times.__getitem__)
+
+
+def wide_times(device: Traits, c: Contraction) -> dict[WideTile, float]:
+    """Returns the estimated microseconds of each tile on a large GPU."""
+    times, m, n, k, z = {}, c.m, prod(c.n), prod(c.k), prod(c.batch)
+    for tile, alone, together in WIDE_TILES:
+        count = -(-m // tile.rows) * -(-n // tile.columns) * z
+        most = max(1, k // _LEAST_SPLIT)
+        for splits in {1, *(min(some, most) for some in (*range(2, 9), 12, 16, 24, 32, 48, 64))}:
+            slowness = max(1 / alone, -(-count * splits // device.units) / together)
+            time = tile.rows * tile.columns * -(-k // splits) * slowness / _WIDE_PER_US
+            if splits > 1:
+                time += _ADD_US + 2 * splits * m * n * z / _PARTIALS_PER_US
+            times[tile._replace(splits=splits)] = time
+    return times
+
+
 def implicit_gemm_tile(c: Contraction) -> tuple[int, int]:
     """Returns the rows of a tile of the implicit GEMM kernel, and its number of partial sums (split-K)."""
-    rows = SPAN if c.m > SPAN // 2 else SPAN // 2
+    rows = next((rows for rows in (SPAN // 4, SPAN // 2) if c.m <= rows), SPAN)
     count = -(-c.m // rows) * -(-prod(c.n) // SPAN) * prod(c.batch)
     if rows == SPAN and count < _GROUPS // 2:
         rows, count = SPAN // 2, -(-c.m // (SPAN // 2)) * -(-prod(c.n) // SPAN) * prod(c.batch)

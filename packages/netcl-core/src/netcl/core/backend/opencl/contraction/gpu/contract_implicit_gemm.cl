@@ -2,7 +2,7 @@
 // out[z][i][j] = sum_k A[z][i][k] * B[z][k][j], indices k and j counting through four levels with
 // strides of their own (see contract_cpu.cl), A and B read in place.
 //
-// windows  work-group of 16 x 16: a tile of SPAN_ROWS x SPAN outputs, k in steps of DEEP through local memory
+// windows  work-group of ITEMS_X x ITEMS_Y: a tile of SPAN_ROWS x SPAN outputs, k in steps of DEEP through local memory
 //          (DEEP * (SPAN_ROWS + SPAN + 8) elements) while the next step is prefetched to registers. The offsets of rows and
 //          columns are computed once; DEEP work-items compute the offsets of a step of k a step ahead. Partial sum s of
 //          `splits` goes to `out` + s * out_part.
@@ -10,8 +10,8 @@
 // Offsets within a matrix have 32 bits, divisions too. Without split-K, sums go through epilogue(sum, operands...) if
 // there are operands. Contraction of a*b+c into one rounding is allowed here.
 
-#define A_EACH (SPAN_ROWS * DEEP / 256)
-#define B_EACH (SPAN * DEEP / 256)
+#define A_EACH (SPAN_ROWS * DEEP / ITEMS)
+#define B_EACH (SPAN * DEEP / ITEMS)
 
 typedef struct {
     long m, k, n, inner_batch, splits, split, accumulate, parts;
@@ -33,7 +33,7 @@ static inline int2 both_offsets(const int index, const long* extent, const long*
     return at + (int2)((int)rest * (int)one[0], (int)rest * (int)other[0]);
 }
 
-__kernel __attribute__((reqd_work_group_size(16, 16, 1)))
+__kernel __attribute__((reqd_work_group_size(ITEMS_X, ITEMS_Y, 1)))
 void windows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
              const windowed geometry${operand_parameters}) {
     __local REAL_4 a_tile[DEEP * ROW_A / 4], b_tile[DEEP * ROW_B / 4];
@@ -41,7 +41,7 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
     __local REAL* a_local = (__local REAL*)a_tile;
     __local REAL* b_local = (__local REAL*)b_tile;
     const windowed g = geometry;
-    const int x = get_local_id(0), y = get_local_id(1), item = y * 16 + x;
+    const int x = get_local_id(0), y = get_local_id(1), item = y * ITEMS_X + x;
     const int m = g.m, n = g.n, row = get_group_id(1) * SPAN_ROWS, column = get_group_id(0) * SPAN;
     const long part = get_global_id(2) % g.splits, z = get_global_id(2) / g.splits;
     const long outer = z / g.inner_batch, inner = z % g.inner_batch;
@@ -50,9 +50,9 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
     $begin_operands
     int a_from[A_EACH], b_from[B_EACH];
-    for (int i = 0; i < A_EACH; i++) a_from[i] = min(row + ACROSS(i, SPAN_ROWS, A_ALONG), m - 1) * (int)g.a_row;
+    for (int i = 0; i < A_EACH; i++) a_from[i] = min(row + ACROSS(i, SPAN_ROWS, A_ALONG, 1), m - 1) * (int)g.a_row;
     for (int i = 0; i < B_EACH; i++)
-        b_from[i] = i == 0 || B_ALONG ? both_offsets(min(column + ACROSS(i, SPAN, B_ALONG), n - 1), g.n_extent, g.b_n, g.b_n).x : b_from[0];
+        b_from[i] = i == 0 || B_ALONG ? both_offsets(min(column + ACROSS(i, SPAN, B_ALONG, 1), n - 1), g.n_extent, g.b_n, g.b_n).x : b_from[0];
     REAL a_next[A_EACH], b_next[B_EACH];
     REAL_4 sums[4 * QUARTERS][2];
     for (int i = 0; i < 4 * QUARTERS; i++) sums[i][0] = sums[i][1] = 0;
@@ -63,11 +63,11 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
         const int coming = start + DEEP;
         if (coming < last) {
             for (int i = 0; i < A_EACH; i++) {
-                const int k = AT(i, SPAN_ROWS, A_ALONG);
+                const int k = AT(i, SPAN_ROWS, A_ALONG, 1);
                 a_next[i] = coming + k < last ? LOAD(a, a_from[i] + steps[slot][k].x) : (REAL)0;
             }
             for (int i = 0; i < B_EACH; i++) {
-                const int k = AT(i, SPAN, B_ALONG);
+                const int k = AT(i, SPAN, B_ALONG, 1);
                 b_next[i] = coming + k < last ? LOAD(b, b_from[i] + steps[slot][k].y) : (REAL)0;
             }
             if (item < DEEP) steps[slot ^ 1][item] = both_offsets(min(coming + DEEP + item, last - 1), g.k_extent, g.a_k, g.b_k);
@@ -75,8 +75,8 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
         if (start >= first) multiply_tiles(a_tile, b_tile, x, y, sums);
         barrier(CLK_LOCAL_MEM_FENCE);
         if (coming < last) {
-            for (int i = 0; i < A_EACH; i++) a_local[AT(i, SPAN_ROWS, A_ALONG) * ROW_A + ACROSS(i, SPAN_ROWS, A_ALONG)] = a_next[i];
-            for (int i = 0; i < B_EACH; i++) b_local[AT(i, SPAN, B_ALONG) * ROW_B + ACROSS(i, SPAN, B_ALONG)] = b_next[i];
+            for (int i = 0; i < A_EACH; i++) a_local[AT(i, SPAN_ROWS, A_ALONG, 1) * ROW_A + ACROSS(i, SPAN_ROWS, A_ALONG, 1)] = a_next[i];
+            for (int i = 0; i < B_EACH; i++) b_local[AT(i, SPAN, B_ALONG, 1) * ROW_B + ACROSS(i, SPAN, B_ALONG, 1)] = b_next[i];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
@@ -87,19 +87,19 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
     for (int half_ = 0; half_ < 2; half_++) {
         $unroll_sums
         for (int j = 0; j < 4; j++) {
-            const int c = column + half_ * 64 + x * 4 + j;
+            const int c = column + half_ * 4 * ITEMS_X + x * 4 + j;
             if (c >= n) continue;
             const int to = both_offsets(c, g.n_extent, g.out_n, g.out_n).x;
             REAL values[4 * QUARTERS];
             $unroll_sums
             for (int i = 0; i < 4 * QUARTERS; i++) {
-                const int r = min(row + i / 4 * 64 + y * 4 + i % 4, m - 1);
+                const int r = min(row + i / 4 * 4 * ITEMS_Y + y * 4 + i % 4, m - 1);
                 const REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
                 values[i] = finished(four[j], r, c, to${operand_arguments});
             }
             $unroll_sums
             for (int i = 0; i < 4 * QUARTERS; i++) {
-                const int r = row + i / 4 * 64 + y * 4 + i % 4;
+                const int r = row + i / 4 * 4 * ITEMS_Y + y * 4 + i % 4;
                 if (r >= m) continue;
                 const int at = to + r * (int)g.out_row;
                 if (!g.parts) STORE(values[i], result, at);

@@ -1,8 +1,8 @@
 """The kernels of contractions on GPUs without matrix units, by the templates of their rows in ``candidates``.
 
 ``wide`` is register-tiled, ``tiled`` tiled in local memory, ``broadcast`` uses sub-groups, ``direct`` and ``plain``
-have a work-item for each result. ``windows`` is implicit GEMM: of convolutions, and of products with long sums. In
-``slices``, for a few rows, the work-items of a group split k. The last two have split-K.
+have a work-item for each result. ``windows`` is implicit GEMM of convolutions. In ``slices``, for a few rows, the
+work-items of a group split k. ``wide``, ``windows`` and ``slices`` have split-K.
 """
 
 from __future__ import annotations
@@ -20,7 +20,16 @@ from netcl.core.backend.opencl.contraction.problem import strides_argument
 from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
 from netcl.core.tuning.candidates import CONTRACTIONS
 from netcl.core.tuning.problems import Contraction, dense_steps
-from netcl.core.tuning.tiles import SKINNY_ROWS, SPAN, SUB_GROUPS_TILE, implicit_gemm_tile, skinny_group, tiled_edge
+from netcl.core.tuning.tiles import (
+    DEEP,
+    SKINNY_ROWS,
+    SPAN,
+    SUB_GROUPS_TILE,
+    implicit_gemm_tile,
+    skinny_group,
+    tiled_edge,
+    wide_tile,
+)
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -32,6 +41,7 @@ _ROLLED = {"unroll": "", "unroll_by_4": "", "unroll_sums": ""}  # the parts of t
 _ALONG_COLUMNS = 8  # of a work-group of ``slices`` with neighbouring work-items along k
 _GROUPS = 1056  # work-groups of ``slices`` that keep a large GPU's memory busy
 _LEAST_SPLIT = 256  # least products of a partial sum of ``slices``
+_VECTOR = 4  # elements of 32 bits in a vector of ``wide``
 
 
 class Blocking(NamedTuple):
@@ -87,7 +97,25 @@ def program(
 
 
 def _wide(device: Traits, c: Contraction) -> Blocking:
-    return Blocking((("SPAN_ROWS", SPAN), ("SPAN", SPAN), SHORT), SPAN, SPAN, (16, 16))
+    steps = dense_steps(c)
+    assert steps is not None
+    a_k, b_k, b_n, out_n = steps
+    tile, k, n = wide_tile(device, c), prod(c.k), prod(c.n)
+    a_along, b_along = a_k == 1, b_k == 1
+    a_lanes = _lanes(k if a_along else c.m, c.a_row if a_along else a_k, c.a_offset, *c.a_batch)
+    b_lanes = _lanes(k if b_along else n, b_n if b_along else b_k, c.b_offset, *c.b_batch)
+    defines = (
+        ("SPAN_ROWS", tile.rows), ("ITEMS_X", tile.columns // 8), ("ITEMS_Y", tile.rows // 8),
+        ("A_ALONG", int(a_along)), ("B_ALONG", int(b_along)),
+        ("A_LANES", a_lanes if a_along or c.a_row == 1 else 1), ("B_LANES", b_lanes if b_along or b_n == 1 else 1),
+        ("OUT_LANES", _lanes(n, c.out_row, c.out_offset, *c.out_batch) if out_n == 1 else 1), SHORT,
+    )  # fmt: skip
+    return Blocking(defines, tile.rows, tile.columns, (tile.columns // 8, tile.rows // 8), tile.splits)
+
+
+def _lanes(*distances: int) -> int:
+    """Returns the elements that a work-item loads or stores at a time, by what begins at their multiples."""
+    return _VECTOR if all(step % _VECTOR == 0 for step in distances) else 1
 
 
 def _broadcast(device: Traits, c: Contraction) -> Blocking:
@@ -118,8 +146,12 @@ def _windows(device: Traits, c: Contraction) -> Blocking:
     rows, splits = implicit_gemm_tile(c)
     a_along = _run(c.k, c.a_k) > (c.m if c.a_row == 1 else 1)
     b_along = _run(c.k, c.b_k) > _run(c.n, c.b_n)
-    defines = (("SPAN_ROWS", rows), ("SPAN", SPAN), ("A_ALONG", int(a_along)), ("B_ALONG", int(b_along)), SHORT)
-    return Blocking(defines, rows, SPAN, (16, 16), splits)
+    group = SPAN // 8, 16 if rows == SPAN else 8
+    defines = (
+        ("SPAN_ROWS", rows), ("ITEMS_X", group[0]), ("ITEMS_Y", group[1]),
+        ("A_ALONG", int(a_along)), ("B_ALONG", int(b_along)), SHORT,
+    )  # fmt: skip
+    return Blocking(defines, rows, SPAN, group, splits)
 
 
 def _slices(device: Traits, c: Contraction) -> Blocking:
@@ -177,12 +209,21 @@ def _windows_arguments(c: Contraction, splits: int, out_part: int) -> list[Any]:
     return [_windows_argument(c, splits, out_part)]
 
 
+def _wide_arguments(c: Contraction, splits: int, out_part: int) -> list[Any]:
+    return [wide_argument(c), np.int32(splits), np.int32(_part(c, splits, DEEP)), np.int64(out_part)]
+
+
 def _slices_arguments(c: Contraction, splits: int, out_part: int) -> list[Any]:
-    return [wide_argument(c), np.int32(splits), np.int32(-(-prod(c.k) // splits)), np.int64(out_part)]
+    return [wide_argument(c), np.int32(splits), np.int32(_part(c, splits)), np.int64(out_part)]
+
+
+def _part(c: Contraction, splits: int, deep: int = 1) -> int:
+    """Returns the products of each of ``splits`` partial sums, a multiple of ``deep``."""
+    return -(-prod(c.k) // (splits * deep)) * deep
 
 
 _KERNELS: dict[str, tuple[Callable[[Traits, Contraction], Blocking], Callable[..., list[Any]]]] = {
-    "wide": (_wide, _dense_arguments),
+    "wide": (_wide, _wide_arguments),
     "broadcast": (_broadcast, _dense_arguments),
     "tiled": (_tiled, _strided_arguments),
     "direct": (_direct, _strided_arguments),
