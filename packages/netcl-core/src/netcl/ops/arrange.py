@@ -22,7 +22,6 @@ from netcl.ops.shape import (
     expand,
     reshape,
     sampled,
-    squeeze,
     strided_scatter,
     strided_slice,
     unsqueeze,
@@ -95,8 +94,10 @@ def chunk(x: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
 def unbind(x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
     """Returns the slices along ``axis``, without it."""
     (at,) = normalize_axes(axis, x.ndim, "unbind")
-    parts = tuple(squeeze(part(x, at, i, 1), at) for i in range(x.shape[at]))
-    return mark_several(parts)  # type: ignore[no-any-return]
+    steps, rest = (1,) * x.ndim, (*x.shape[:at], *x.shape[at + 1 :])
+    sizes = tuple([1 if axis == at else n for axis, n in enumerate(x.shape)])
+    starts = ([i if axis == at else 0 for axis in range(x.ndim)] for i in range(x.shape[at]))
+    return mark_several(tuple([strided_slice(x, start, steps, sizes, rest) for start in starts]))  # type: ignore[no-any-return]
 
 
 @composite(domain=sampled(np.flip, ((2, 3, 4), {}), ((2, 3, 4), {"axis": (0, 2)}), ((0, 3), {"axis": 1})))

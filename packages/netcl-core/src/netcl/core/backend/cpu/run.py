@@ -108,7 +108,7 @@ def planned(
         engine.raise_flag,
     )
 
-    recordings = engine.recordings
+    makes, recordings = ready.evaluator.makes, engine.recordings
 
     def run_prepared(args: Sequence[Any]) -> Tensor | None:
         """Returns the result for ``args``, or None during capture and profiling."""
@@ -116,8 +116,11 @@ def planned(
             return None
         numbers = {**fixed, **{name: args[position] for name, position in open_scalars}} if open_scalars else fixed
         (value,) = evaluate([args[position].array for position in positions], numbers, space, failed)
-        array = np.empty(shape, stored)
-        array[...] = value
+        if makes and value.shape == shape and value.flags.c_contiguous:
+            array = value
+        else:
+            array = np.empty(shape, stored)
+            array[...] = value
         return Tensor._wrap(engine, final, dtype, None, array if shape == final else array.reshape(final), None)
 
     return run_prepared
