@@ -46,9 +46,10 @@ from netcl.core.backend.opencl.kernels.sparse_products import sparse
 from netcl.core.backend.opencl.kernels.warps import cleared
 from netcl.core.backend.opencl.kernels.warps.look_back import WARP_TEMPLATES, templates
 from netcl.core.backend.opencl.kernels.windows import window
-from netcl.core.backend.opencl.templates import Traits
+from netcl.core.backend.opencl.templates import Traits, source
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, apply
+from netcl.core.expr.kernel_source import KernelText, Role
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.small_channels import tile_of
 from netcl.core.tuning.unit_table import HALVES, INSTRUCTIONS, UNITS
@@ -366,6 +367,8 @@ def _rows() -> Instances:
             text = partial(sparse._program, dtype, "sparse_pairs", LANES=lanes, GROUP=group)
             yield f"sparse_pairs/{dtype}_{lanes}", text
     yield "clear_words/words", cleared._program
+    for run in ("ulong2", "ulong8"):
+        yield f"fill/{run}", partial(source, ("fill",), (("RUN", run),))
     for dtype in ("float32", "float64"):
         yield f"ctc/{dtype}", partial(ctc._program, dtype)
     for kind, dtypes in (
@@ -390,6 +393,7 @@ def instances() -> dict[str, Callable[[], str]]:
     return {name: build for group in groups for name, build in group}
 
 
+_HEAD = re.compile(r"^__kernel .*?\bvoid (\w+)\(", re.MULTILINE)
 _TOKEN = re.compile(r'"[^"\n]*"|\.?\d(?:[eEpP][+-]|[\w.])*|\w+|[-+*/%&|^<>=!]=|<<=?|>>=?|&&|\|\||\+\+|--|->|\S')
 _PRAGMA = re.compile(r'_Pragma \( "(\w+)" \)')
 
@@ -469,11 +473,32 @@ def test_no_macro_is_variadic() -> None:
 
 
 def test_every_template_is_instantiated() -> None:
-    """By its heads of kernels: each is in the text of some instantiation."""
-    heads = re.compile(r"^__kernel .*?\bvoid (\w+)\(", re.MULTILINE)
+    """By the heads of its kernels: each is in the text of some instantiation."""
+    heads = re.compile(r"^\$kernel .*?(\w+)\((?:read|write|\$\{)", re.MULTILINE)
     folder = Path(str(files("netcl.core")))
     declared = {name for path in folder.rglob("*.cl") for name in heads.findall(path.read_text())}
-    assert declared == {name for build in instances().values() for name in heads.findall(build())}
+    assert declared == {name for build in instances().values() for name in _HEAD.findall(build())}
+
+
+def test_every_kernel_declares_its_arguments() -> None:
+    """As the text has them: those it declares to read, and no others, are pointers to const."""
+    for title, build in instances().items():
+        text = build()
+        assert isinstance(text, KernelText), title
+        heads = re.findall(r"^__kernel [^{]*?\bvoid (\w+)\(([^{]*?)\) \{", text, re.MULTILINE)
+        macros = dict(re.findall(r"^#define (\w+) (\w+)$", text, re.MULTILINE))
+        assert {macros.get(name, name) for name, _ in heads} == set(text.kernels), title
+        for name, parameters in heads:
+            roles = [_role(parameter.strip()) for parameter in parameters.split(",")]
+            assert roles == [argument.role for argument in text.kernels[macros.get(name, name)]], title
+
+
+def _role(parameter: str) -> Role:
+    if "*" not in parameter:
+        return Role.SCALAR
+    if parameter.startswith("__local "):
+        return Role.LOCAL
+    return Role.READ if parameter.startswith("__global const ") else Role.WRITE
 
 
 def main() -> None:

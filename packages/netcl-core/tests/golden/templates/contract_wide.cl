@@ -61,8 +61,11 @@ typedef struct {
 
 #define EACH (SPAN * DEEP / 256)
 
-__kernel __attribute__((reqd_work_group_size(16, 16, 1)))
-void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out, const product g) {
+__kernel __attribute__((reqd_work_group_size(16, 16, 1))) void wide(
+    __global const STORAGE *restrict a,
+    __global const STORAGE *restrict b,
+    __global STORAGE *restrict out,
+    const product g) {
     __local REAL_4 a_tile[DEEP * ROW_A / 4], b_tile[DEEP * ROW_B / 4];
     __local REAL* a_local = (__local REAL*)a_tile;
     __local REAL* b_local = (__local REAL*)b_tile;

@@ -40,7 +40,6 @@ static inline int differ(const REAL v, const REAL w) {
 }
 #define DIFFER(v, w) differ(v, w)
 
-
 #define DIGITS 256
 
 typedef struct {
@@ -60,8 +59,11 @@ typedef struct {
 // In two steps, as a shift by 64 is none.
 #define BEGINS_WITH(key, prefix) (((key) ^ (prefix)) >> g.shift >> 8 == 0)
 
-__kernel void digits(__global const STORAGE* restrict x, __global const long* restrict found, __global int* restrict counts,
-                     const selecting g) {
+__kernel void digits(
+    __global const STORAGE *restrict x,
+    __global const long *restrict found,
+    __global int *restrict counts,
+    const selecting g) {
 #ifdef ALONE
     EACH_CHUNK(t) {
         PLACES(t);
@@ -90,7 +92,10 @@ __kernel void digits(__global const STORAGE* restrict x, __global const long* re
 }
 
 // One work-item: a row. `begin` goes before the first digit.
-__kernel void choose(__global const long* restrict totals, __global long* restrict found, const selecting g) {
+__kernel void choose(
+    __global const long *restrict totals,
+    __global long *restrict found,
+    const selecting g) {
     const size_t row = get_global_id(0);
     long wanted = found[2 * row + 1];
     int digit = 0;
@@ -99,14 +104,20 @@ __kernel void choose(__global const long* restrict totals, __global long* restri
     found[2 * row + 1] = wanted;
 }
 
-__kernel void begin(__global const long* restrict positions, __global long* restrict found, const selecting g) {
+__kernel void begin(
+    __global const long *restrict positions,
+    __global long *restrict found,
+    const selecting g) {
     const size_t row = get_global_id(0);
     found[2 * row] = 0;
     found[2 * row + 1] = positions[row] + 1;
 }
 
-__kernel void ranks(__global const STORAGE* restrict x, __global const long* restrict found, __global long* restrict counts,
-                    const selecting g) {
+__kernel void ranks(
+    __global const STORAGE *restrict x,
+    __global const long *restrict found,
+    __global long *restrict counts,
+    const selecting g) {
     EACH_CHUNK(t) {
         PLACES(t);
         const ulong last_key = found[2 * row];
@@ -130,9 +141,13 @@ __kernel void ranks(__global const STORAGE* restrict x, __global const long* res
         for (size_t i = first; i < last; i++) { \
             const ulong key = KEY_AT(i);
 
-__kernel void collect(__global const STORAGE* restrict x, __global const long* restrict found,
-                      __global const long* restrict sums, __global STORAGE* restrict values, __global long* restrict indices,
-                      const selecting g) {
+__kernel void collect(
+    __global const STORAGE *restrict x,
+    __global const long *restrict found,
+    __global const long *restrict sums,
+    __global STORAGE *restrict values,
+    __global long *restrict indices,
+    const selecting g) {
     WALK
             if (key < last_key || (key == last_key && equal < wanted)) {
                 const size_t to = row * g.wanted + before + min(equal, wanted);
@@ -145,8 +160,12 @@ __kernel void collect(__global const STORAGE* restrict x, __global const long* r
     }
 }
 
-__kernel void kth(__global const STORAGE* restrict x, __global const long* restrict found, __global const long* restrict sums,
-                  __global long* restrict indices, const selecting g) {
+__kernel void kth(
+    __global const STORAGE *restrict x,
+    __global const long *restrict found,
+    __global const long *restrict sums,
+    __global long *restrict indices,
+    const selecting g) {
     WALK
             equal += key == last_key;
             if (key == last_key && equal == wanted) indices[row] = i;
@@ -155,9 +174,11 @@ __kernel void kth(__global const STORAGE* restrict x, __global const long* restr
     }
 }
 
-#ifdef ALONE
-__kernel void few(__global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict indices,
-                  const selecting g) {
+__kernel void few(
+    __global const STORAGE *restrict x,
+    __global STORAGE *restrict values,
+    __global long *restrict indices,
+    const selecting g) {
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)g.rows, (size_t)(head + g.share));
     for (size_t row = head; row < tail; row++) {
         ulong keys[FEW];
@@ -180,8 +201,11 @@ __kernel void few(__global const STORAGE* restrict x, __global STORAGE* restrict
     }
 }
 
-__kernel void kth_of_row(__global const STORAGE* restrict x, __global const long* restrict positions,
-                         __global long* restrict indices, const selecting g) {
+__kernel void kth_of_row(
+    __global const STORAGE *restrict x,
+    __global const long *restrict positions,
+    __global long *restrict indices,
+    const selecting g) {
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)g.rows, (size_t)(head + g.share));
     for (size_t row = head; row < tail; row++) {
         ulong keys[LONGEST];
@@ -213,4 +237,3 @@ __kernel void kth_of_row(__global const STORAGE* restrict x, __global const long
         indices[row] = i;
     }
 }
-#endif

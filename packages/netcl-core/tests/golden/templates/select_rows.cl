@@ -81,19 +81,12 @@ static inline int differ(const REAL v, const REAL w) {
 }
 #define DIFFER(v, w) differ(v, w)
 
-
 typedef struct {
     long extent, chunks, wanted;
     ulong flip;
 } row_selecting;
 
-#ifdef NAMED
-#define NAMES __global const long* restrict names,
-#define NAME(at, place) names[at]
-#else
-#define NAMES
 #define NAME(at, place) (place)
-#endif
 
 #define DIGITS 256  // of eight bits; GROUP is as large or larger
 #define KEY_AT(i) ((key_of(LOAD(x, row + (i))) ^ g.flip) & KEY_MASK)
@@ -150,17 +143,21 @@ typedef struct {
                 last |= chosen_digit[0] << shift; \
             }
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void kth_of_rows(__global const STORAGE* restrict x, __global const long* restrict positions, __global long* restrict indices,
-                 const row_selecting g) {
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void kth_of_rows(
+    __global const STORAGE *restrict x,
+    __global const long *restrict positions,
+    __global long *restrict indices,
+    const row_selecting g) {
     uint need = clamp(positions[get_group_id(0)], 0L, g.extent - 1) + 1;
     SELECT(0)
     if (item == 0) indices[get_group_id(0)] = last;
 }
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void first_of_rows(__global const STORAGE* restrict x, NAMES __global STORAGE* restrict values, __global long* restrict indices,
-                   const row_selecting g) {
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void first_of_rows(
+    __global const STORAGE *restrict x,
+    __global STORAGE *restrict values,
+    __global long *restrict indices,
+    const row_selecting g) {
     __local ulong keys[DIGITS];
     __local uint places[DIGITS], taken;
     uint need = g.wanted;

@@ -32,7 +32,6 @@ static inline int differ(const REAL v, const REAL w) {
 }
 #define DIFFER(v, w) differ(v, w)
 
-
 #if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
 #define WIDE 1
 #endif
@@ -157,13 +156,7 @@ typedef struct {
 } digits;
 
 #define RADIX 256
-#if FIRST
-#define SOURCE __global const STORAGE* restrict from
 #define TAKEN(i) ELEMENT((key_of(LOAD(from, row + (i))) ^ g.flip) & KEY_MASK, (ulong)(i))
-#else
-#define SOURCE __global const element* restrict from
-#define TAKEN(i) from[row + (i)]
-#endif
 #define DIGIT(e) ((uint)(KEY(e) >> g.shift) & (RADIX - 1))
 
 // Elements from `head` to `tail` of row `number`.
@@ -174,8 +167,10 @@ typedef struct {
 
 #define COUNT_OF(d) ((number * RADIX + (d)) * g.chunks + chunk)
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void chunk_counts(SOURCE, __global int* restrict counts, const digits g) {
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void chunk_counts(
+    __global const STORAGE *restrict from,
+    __global int *restrict counts,
+    const digits g) {
     __local uint found[RADIX];
     CHUNK;
     for (uint d = item; d < RADIX; d += GROUP) found[d] = 0;
@@ -195,20 +190,16 @@ void chunk_counts(SOURCE, __global int* restrict counts, const digits g) {
     for (uint d = item; d < RADIX; d += GROUP) counts[COUNT_OF(d)] = found[d];
 }
 
-#if !FINAL
-#define TARGET __global element* restrict to
-#elif defined(VALUES_ONLY)
-#define TARGET __global STORAGE* restrict values
-#else
-#define TARGET __global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict indices
-#endif
-
 // Padded, so that accesses of EIGHT elements in a row by each work-item are to different banks.
 #define STAGE(i) ((i) + (i) / EIGHT)
 #define DIGIT_OF(word) ((word) >> 16)
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void chunk_scatter(SOURCE, __global const int* restrict counts, __global const int* restrict sums_of_counts, TARGET, const digits g) {
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void chunk_scatter(
+    __global const STORAGE *restrict from,
+    __global const int *restrict counts,
+    __global const int *restrict sums_of_counts,
+    __global element *restrict to,
+    const digits g) {
     __local element shared[STAGE(ALL)];
     __local uint words[ALL] __attribute__((aligned(32)));  // of each element the digit, above its place in `shared`
     __local uint places_[8 * GROUP] __attribute__((aligned(32)));

@@ -113,15 +113,16 @@ static inline int differ(const REAL v, const REAL w) {
 }
 #define DIFFER(v, w) differ(v, w)
 
-
 typedef struct {
     long rows, extent, kept;
     ulong flip;
 } row_sorting;
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void sort_rows(__global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict indices,
-               const row_sorting g) {
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sort_rows(
+    __global const STORAGE *restrict x,
+    __global STORAGE *restrict values,
+    __global long *restrict indices,
+    const row_sorting g) {
     __local uint keys[ALL] __attribute__((aligned(32)));
     __local ushort places[ALL] __attribute__((aligned(16)));
     __local uint counts_[8 * GROUP] __attribute__((aligned(32)));

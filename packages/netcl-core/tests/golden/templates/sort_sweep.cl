@@ -34,7 +34,6 @@ static inline int differ(const REAL v, const REAL w) {
 }
 #define DIFFER(v, w) differ(v, w)
 
-
 #if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
 typedef ulong key_word;
 #define PASSES 8
@@ -157,24 +156,17 @@ static inline uint published(__global const uint* place) {
 #define AHEAD 4  // words that are read at once
 #define SUM_OF(word) ((word) & (OF_TILE - 1))
 
-#ifdef VALUES_ONLY
-#define PLACES(text)
-#define PLACE_BUFFERS
-#define INDICES
-#else
 #define PLACES(text) text
-#define PLACE_BUFFERS __global uint* one_places, __global uint* two_places,
-#define INDICES __global long* restrict indices,
-#endif
-#if FINAL
-#define TARGET __global STORAGE* restrict values, INDICES
-#else
-#define TARGET
-#endif
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void digit_sweep(__global const STORAGE* restrict x, __global uint* work, __global uint* words, __global key_word* one,
-                 __global key_word* two, PLACE_BUFFERS TARGET const sweep g) {
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void digit_sweep(
+    __global const STORAGE *restrict x,
+    __global uint *work,
+    __global uint *words,
+    __global key_word *one,
+    __global key_word *two,
+    __global uint *one_places,
+    __global uint *two_places,
+    const sweep g) {
     __local key_word keys[ALL];
     PLACES(__local uint places[ALL];)
     __local uint counters[WARPS * RADIX], base[RADIX];

@@ -32,7 +32,6 @@ static inline int differ(const REAL v, const REAL w) {
 }
 #define DIFFER(v, w) differ(v, w)
 
-
 #if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
 typedef ulong key_word;
 #define PASSES 8
@@ -51,8 +50,11 @@ typedef struct {
 #define KEY_AT(x, i) ((key_word)((key_of(LOAD(x, i)) ^ g.flip) & KEY_MASK))
 #define COUNTS_OF(number) (work + PASSES + (number) * PASSES * RADIX)
 // Counts the digits of all passes in one pass over the data, and sets the words of all tiles to zero.
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void digit_counts(__global const STORAGE* restrict x, __global uint* work, __global uint* words, const sweep g) {
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void digit_counts(
+    __global const STORAGE *restrict x,
+    __global uint *work,
+    __global uint *words,
+    const sweep g) {
     __local uint found[PASSES * RADIX];
     const uint item = get_local_id(0);
     const long number = get_group_id(0) / g.chunks, row = number * g.extent;

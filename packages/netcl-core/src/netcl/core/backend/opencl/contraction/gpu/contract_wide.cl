@@ -8,8 +8,7 @@
 
 #define EACH (SPAN * DEEP / 256)
 
-__kernel __attribute__((reqd_work_group_size(16, 16, 1)))
-void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out, const product g${operand_parameters}) {
+$kernel [16, 16, 1] wide(read STORAGE a, read STORAGE b, write STORAGE out, product g${operand_parameters}) {
     __local REAL_4 a_tile[DEEP * ROW_A / 4], b_tile[DEEP * ROW_B / 4];
     __local REAL* a_local = (__local REAL*)a_tile;
     __local REAL* b_local = (__local REAL*)b_tile;
@@ -19,7 +18,7 @@ void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
     out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
-    $begin_operands
+    ${begin_operands}
     const int a_row = g.a_row, a_k = g.a_k, b_k = g.b_k, b_n = g.b_n, out_row = g.out_row, out_n = g.out_n;
     const bool a_along = a_k == 1, b_along = b_k == 1;
     REAL a_next[EACH], b_next[EACH];
@@ -43,19 +42,19 @@ void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b
             }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    $unroll_sums
+    ${unroll_sums}
     for (int i = 0; i < 8; i++) {
         const int r = row + i / 4 * 64 + y * 4 + i % 4;
         if (r >= m) continue;
-        $unroll_sums
+        ${unroll_sums}
         for (int half_ = 0; half_ < 2; half_++) {
             REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
-            $unroll_sums
+            ${unroll_sums}
             for (int j = 0; j < 4; j++) {
                 const int c = min(column + half_ * 64 + x * 4 + j, n - 1);
                 four[j] = finished(four[j], r, c, c * out_n${operand_arguments});
             }
-            $unroll_sums
+            ${unroll_sums}
             for (int j = 0; j < 4; j++) {
                 const int c = column + half_ * 64 + x * 4 + j;
                 if (c < n) STORE(four[j], out, r * out_row + c * out_n);

@@ -1,6 +1,5 @@
 // Adds elements of the gradient to the elements of the result that the indices name, one index for each.
-__kernel void gather_gradient(__global const STORAGE* restrict grad, __global const INDEX* restrict indices,
-                              __global REAL* restrict out, __global int* flag, const int code, const indexing g) {
+$kernel gather_gradient(read STORAGE grad, read INDEX indices, write REAL out, write int* flag, int code, indexing g) {
     OWN_ROWS {
         const long count = COUNT;
         __global const STORAGE* from = FROM(grad);

@@ -1,7 +1,6 @@
 // put without `winner`: a work-item iterates over all indices in order and writes only the rows of the result that it
 // owns.
-__kernel void put_in_order(__global const element* restrict x, __global const INDEX* restrict indices,
-                           __global element* restrict out, __global int* flag, const int code, const indexing g) {
+$kernel put_in_order(read element x, read INDEX indices, write element out, write int* flag, int code, indexing g) {
     OWN_ROWS {
         const long count = COUNT;
         __global const element* from = FROM(x);

@@ -8,7 +8,7 @@
 // the keys of a row of at most LONGEST around a pivot (Hoare's quickselect). `found`, per row: the key so far, and how many are
 // still to be found among the keys that begin with it.
 
-$keys
+${keys}
 
 #define DIGITS 256
 
@@ -29,8 +29,7 @@ typedef struct {
 // In two steps, as a shift by 64 is none.
 #define BEGINS_WITH(key, prefix) (((key) ^ (prefix)) >> g.shift >> 8 == 0)
 
-__kernel void digits(__global const STORAGE* restrict x, __global const long* restrict found, __global int* restrict counts,
-                     const selecting g) {
+$kernel digits(read STORAGE x, read long found, write int counts, selecting g) {
 #ifdef ALONE
     EACH_CHUNK(t) {
         PLACES(t);
@@ -59,7 +58,7 @@ __kernel void digits(__global const STORAGE* restrict x, __global const long* re
 }
 
 // One work-item: a row. `begin` goes before the first digit.
-__kernel void choose(__global const long* restrict totals, __global long* restrict found, const selecting g) {
+$kernel choose(read long totals, write long found, selecting g) {
     const size_t row = get_global_id(0);
     long wanted = found[2 * row + 1];
     int digit = 0;
@@ -68,14 +67,13 @@ __kernel void choose(__global const long* restrict totals, __global long* restri
     found[2 * row + 1] = wanted;
 }
 
-__kernel void begin(__global const long* restrict positions, __global long* restrict found, const selecting g) {
+$kernel begin(read long positions, write long found, selecting g) {
     const size_t row = get_global_id(0);
     found[2 * row] = 0;
     found[2 * row + 1] = positions[row] + 1;
 }
 
-__kernel void ranks(__global const STORAGE* restrict x, __global const long* restrict found, __global long* restrict counts,
-                    const selecting g) {
+$kernel ranks(read STORAGE x, read long found, write long counts, selecting g) {
     EACH_CHUNK(t) {
         PLACES(t);
         const ulong last_key = found[2 * row];
@@ -99,9 +97,8 @@ __kernel void ranks(__global const STORAGE* restrict x, __global const long* res
         for (size_t i = first; i < last; i++) { \
             const ulong key = KEY_AT(i);
 
-__kernel void collect(__global const STORAGE* restrict x, __global const long* restrict found,
-                      __global const long* restrict sums, __global STORAGE* restrict values, __global long* restrict indices,
-                      const selecting g) {
+$kernel collect(read STORAGE x, read long found, read long sums, write STORAGE values, write long indices,
+        selecting g) {
     WALK
             if (key < last_key || (key == last_key && equal < wanted)) {
                 const size_t to = row * g.wanted + before + min(equal, wanted);
@@ -114,8 +111,7 @@ __kernel void collect(__global const STORAGE* restrict x, __global const long* r
     }
 }
 
-__kernel void kth(__global const STORAGE* restrict x, __global const long* restrict found, __global const long* restrict sums,
-                  __global long* restrict indices, const selecting g) {
+$kernel kth(read STORAGE x, read long found, read long sums, write long indices, selecting g) {
     WALK
             equal += key == last_key;
             if (key == last_key && equal == wanted) indices[row] = i;
@@ -124,9 +120,8 @@ __kernel void kth(__global const STORAGE* restrict x, __global const long* restr
     }
 }
 
-#ifdef ALONE
-__kernel void few(__global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict indices,
-                  const selecting g) {
+$if ALONE
+$kernel few(read STORAGE x, write STORAGE values, write long indices, selecting g) {
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)g.rows, (size_t)(head + g.share));
     for (size_t row = head; row < tail; row++) {
         ulong keys[FEW];
@@ -149,8 +144,7 @@ __kernel void few(__global const STORAGE* restrict x, __global STORAGE* restrict
     }
 }
 
-__kernel void kth_of_row(__global const STORAGE* restrict x, __global const long* restrict positions,
-                         __global long* restrict indices, const selecting g) {
+$kernel kth_of_row(read STORAGE x, read long positions, write long indices, selecting g) {
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)g.rows, (size_t)(head + g.share));
     for (size_t row = head; row < tail; row++) {
         ulong keys[LONGEST];
@@ -182,4 +176,4 @@ __kernel void kth_of_row(__global const STORAGE* restrict x, __global const long
         indices[row] = i;
     }
 }
-#endif
+$end

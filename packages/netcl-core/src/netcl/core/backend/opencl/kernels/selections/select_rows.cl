@@ -6,20 +6,18 @@
 // their names are given in place of positions.
 // The chosen are collected in any order, as a place is the number of chosen elements before it.
 
-$keys
+${keys}
 
 typedef struct {
     long extent, chunks, wanted;
     ulong flip;
 } row_selecting;
 
-#ifdef NAMED
-#define NAMES __global const long* restrict names,
+$if NAMED
 #define NAME(at, place) names[at]
-#else
-#define NAMES
+$else
 #define NAME(at, place) (place)
-#endif
+$end
 
 #define DIGITS 256  // of eight bits; GROUP is as large or larger
 #define KEY_AT(i) ((key_of(LOAD(x, row + (i))) ^ g.flip) & KEY_MASK)
@@ -76,17 +74,14 @@ typedef struct {
                 last |= chosen_digit[0] << shift; \
             }
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void kth_of_rows(__global const STORAGE* restrict x, __global const long* restrict positions, __global long* restrict indices,
-                 const row_selecting g) {
+$kernel [GROUP, 1, 1] kth_of_rows(read STORAGE x, read long positions, write long indices, row_selecting g) {
     uint need = clamp(positions[get_group_id(0)], 0L, g.extent - 1) + 1;
     SELECT(0)
     if (item == 0) indices[get_group_id(0)] = last;
 }
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void first_of_rows(__global const STORAGE* restrict x, NAMES __global STORAGE* restrict values, __global long* restrict indices,
-                   const row_selecting g) {
+$kernel [GROUP, 1, 1] first_of_rows(read STORAGE x, read long names if NAMED, write STORAGE values, write long indices,
+        row_selecting g) {
     __local ulong keys[DIGITS];
     __local uint places[DIGITS], taken;
     uint need = g.wanted;

@@ -11,13 +11,11 @@ typedef struct {
 } digits;
 
 #define RADIX 256
-#if FIRST
-#define SOURCE __global const STORAGE* restrict from
+$if FIRST
 #define TAKEN(i) ELEMENT((key_of(LOAD(from, row + (i))) ^ g.flip) & KEY_MASK, (ulong)(i))
-#else
-#define SOURCE __global const element* restrict from
+$else
 #define TAKEN(i) from[row + (i)]
-#endif
+$end
 #define DIGIT(e) ((uint)(KEY(e) >> g.shift) & (RADIX - 1))
 
 // Elements from `head` to `tail` of row `number`.
@@ -28,20 +26,19 @@ typedef struct {
 
 #define COUNT_OF(d) ((number * RADIX + (d)) * g.chunks + chunk)
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void chunk_counts(SOURCE, __global int* restrict counts, const digits g) {
+$kernel [GROUP, 1, 1] chunk_counts(read STORAGE from if FIRST, read element from if not FIRST, write int counts, digits g) {
     __local uint found[RADIX];
     CHUNK;
     for (uint d = item; d < RADIX; d += GROUP) found[d] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (long begin = head + item; begin < tail; begin += ALL) {
         uint digit[EIGHT];
-        $unroll
+        ${unroll}
         for (uint k = 0; k < EIGHT; k++) {
             const element e = TAKEN(min(begin + k * GROUP, tail - 1));
             digit[k] = DIGIT(e);
         }
-        $unroll
+        ${unroll}
         for (uint k = 0; k < EIGHT; k++)
             if (begin + k * GROUP < tail) atomic_inc(&found[digit[k]]);
     }
@@ -49,20 +46,13 @@ void chunk_counts(SOURCE, __global int* restrict counts, const digits g) {
     for (uint d = item; d < RADIX; d += GROUP) counts[COUNT_OF(d)] = found[d];
 }
 
-#if !FINAL
-#define TARGET __global element* restrict to
-#elif defined(VALUES_ONLY)
-#define TARGET __global STORAGE* restrict values
-#else
-#define TARGET __global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict indices
-#endif
-
 // Padded, so that accesses of EIGHT elements in a row by each work-item are to different banks.
 #define STAGE(i) ((i) + (i) / EIGHT)
 #define DIGIT_OF(word) ((word) >> 16)
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void chunk_scatter(SOURCE, __global const int* restrict counts, __global const int* restrict sums_of_counts, TARGET, const digits g) {
+$kernel [GROUP, 1, 1] chunk_scatter(read STORAGE from if FIRST, read element from if not FIRST, read int counts,
+        read int sums_of_counts, write element to if not FINAL, read STORAGE x if FINAL and not VALUES_ONLY,
+        write STORAGE values if FINAL, write long indices if FINAL and not VALUES_ONLY, digits g) {
     __local element shared[STAGE(ALL)];
     __local uint words[ALL] __attribute__((aligned(32)));  // of each element the digit, above its place in `shared`
     __local uint places_[8 * GROUP] __attribute__((aligned(32)));
@@ -76,9 +66,9 @@ void chunk_scatter(SOURCE, __global const int* restrict counts, __global const i
     for (long begin = head; begin < tail; begin += ALL) {
         const uint count = min((long)ALL, tail - begin);
         element loaded[EIGHT];  // all under way before the first is stored
-        $unroll
+        ${unroll}
         for (uint k = 0; k < EIGHT; k++) loaded[k] = TAKEN(begin + min(item + k * GROUP, count - 1));
-        $unroll
+        ${unroll}
         for (uint k = 0; k < EIGHT; k++) {
             const uint i = item + k * GROUP;
             if (i < count) shared[STAGE(i)] = loaded[k];
@@ -87,16 +77,16 @@ void chunk_scatter(SOURCE, __global const int* restrict counts, __global const i
         barrier(CLK_LOCAL_MEM_FENCE);
         uint word[EIGHT], nibble[EIGHT];
         uchar before[EIGHT];
-        $unroll
+        ${unroll}
         for (uint k = 0; k < EIGHT; k++) word[k] = DIGIT(shared[STAGE(item * EIGHT + k)]) << 16 | (item * EIGHT + k);
         for (uint shift = 16; shift < 24; shift += 4) {
-            $unroll
+            ${unroll}
             for (uint k = 0; k < EIGHT; k++) nibble[k] = word[k] >> shift & 15;
             count_digits(nibble, before, places, item);
             barrier(CLK_LOCAL_MEM_FENCE);
             add_up(places, sums, item);
             barrier(CLK_LOCAL_MEM_FENCE);
-            $unroll
+            ${unroll}
             for (uint k = 0; k < EIGHT; k++) words[PLACE_OF(places, nibble[k], item) + before[k]] = word[k];
             barrier(CLK_LOCAL_MEM_FENCE);
             const uint8 next = ((__local const uint8*)words)[item];

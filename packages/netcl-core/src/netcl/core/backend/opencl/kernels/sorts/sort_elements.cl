@@ -1,6 +1,6 @@
 // The elements of sorts: a key (see sort_keys.py) and, unless VALUES_ONLY, the position that it came from.
 
-$keys
+${keys}
 
 #if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
 #define WIDE 1

@@ -8,13 +8,13 @@
 // digits d and d + 8 share a word of `counts`.
 static inline void count_digits(const uint* digits, uchar* before, __local uint* counts, const uint item) {
     ulong tally = 0;
-    $unroll
+    ${unroll}
     for (uint k = 0; k < EIGHT; k++) {
         const uint at = digits[k] * 4;
         before[k] = tally >> at & 15;
         tally += 1UL << at;
     }
-    $unroll
+    ${unroll}
     for (uint d = 0; d < 8; d++) counts[d * GROUP + item] = (uint)(tally >> 4 * d & 15) | (uint)(tally >> (4 * d + 32) & 15) << 16;
 }
 

@@ -17,24 +17,15 @@
 #define AHEAD 4  // words that are read at once
 #define SUM_OF(word) ((word) & (OF_TILE - 1))
 
-#ifdef VALUES_ONLY
+$if VALUES_ONLY
 #define PLACES(text)
-#define PLACE_BUFFERS
-#define INDICES
-#else
+$else
 #define PLACES(text) text
-#define PLACE_BUFFERS __global uint* one_places, __global uint* two_places,
-#define INDICES __global long* restrict indices,
-#endif
-#if FINAL
-#define TARGET __global STORAGE* restrict values, INDICES
-#else
-#define TARGET
-#endif
+$end
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void digit_sweep(__global const STORAGE* restrict x, __global uint* work, __global uint* words, __global key_word* one,
-                 __global key_word* two, PLACE_BUFFERS TARGET const sweep g) {
+$kernel [GROUP, 1, 1] digit_sweep(read STORAGE x, write uint* work, write uint* words, write key_word* one,
+        write key_word* two, write uint* one_places if not VALUES_ONLY, write uint* two_places if not VALUES_ONLY,
+        write STORAGE values if FINAL, write long indices if FINAL and not VALUES_ONLY, sweep g) {
     __local key_word keys[ALL];
     PLACES(__local uint places[ALL];)
     __local uint counters[WARPS * RADIX], base[RADIX];
@@ -73,14 +64,14 @@ void digit_sweep(__global const STORAGE* restrict x, __global uint* work, __glob
     const uint count = min((long)ALL, g.extent - head);
     key_word key[EACH];
     if (count == ALL) {
-        $unroll
+        ${unroll}
         for (uint k = 0; k < EACH; k++) key[k] = KEY_OF(PLACE(k));
     } else {
-        $unroll
+        ${unroll}
         for (uint k = 0; k < EACH; k++) key[k] = PLACE(k) < count ? KEY_OF(PLACE(k)) : (key_word)KEY_MASK;
     }
     uint rank[EACH];  // among the elements of the digit in the warp
-    $unroll
+    ${unroll}
     for (uint k = 0; k < EACH; k++) {
         const uint d = DIGIT(key[k], g.pass);
         PEERS(peers, d)
@@ -112,17 +103,17 @@ void digit_sweep(__global const STORAGE* restrict x, __global uint* work, __glob
         begin += of_warp;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    $unroll
+    ${unroll}
     for (uint k = 0; k < EACH; k++) {
         rank[k] += own_counters[DIGIT(key[k], g.pass)];
         keys[rank[k]] = key[k];
     }
 #ifndef VALUES_ONLY
     if (count == ALL) {
-        $unroll
+        ${unroll}
         for (uint k = 0; k < EACH; k++) places[rank[k]] = PLACE_OF(PLACE(k));
     } else {
-        $unroll
+        ${unroll}
         for (uint k = 0; k < EACH; k++)
             if (PLACE(k) < count) places[rank[k]] = PLACE_OF(PLACE(k));
     }
@@ -130,10 +121,10 @@ void digit_sweep(__global const STORAGE* restrict x, __global uint* work, __glob
     if (tile) {
         for (uint left = tile; left;) {  // tiles that are not in the sum yet
             uint word[AHEAD];
-            $unroll
+            ${unroll}
             for (uint j = 0; j < AHEAD; j++) word[j] = published(words - (tile - left + 1 + min(j, left - 1)) * RADIX);
             bool known = true;
-            $unroll
+            ${unroll}
             for (uint j = 0; j < AHEAD; j++) {
                 known = known && left && word[j];
                 if (known) {
@@ -146,7 +137,7 @@ void digit_sweep(__global const STORAGE* restrict x, __global uint* work, __glob
     }
     base[item] = before - start;
     barrier(CLK_LOCAL_MEM_FENCE);
-    $unroll
+    ${unroll}
     for (uint k = 0; k < EACH; k++) {
         const uint i = item + k * GROUP;
         if (i < count) {

@@ -1,6 +1,5 @@
 // Counts the digits of all passes in one pass over the data, and sets the words of all tiles to zero.
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void digit_counts(__global const STORAGE* restrict x, __global uint* work, __global uint* words, const sweep g) {
+$kernel [GROUP, 1, 1] digit_counts(read STORAGE x, write uint* work, write uint* words, sweep g) {
     __local uint found[PASSES * RADIX];
     const uint item = get_local_id(0);
     const long number = get_group_id(0) / g.chunks, row = number * g.extent;
@@ -11,9 +10,9 @@ void digit_counts(__global const STORAGE* restrict x, __global uint* work, __glo
     barrier(CLK_LOCAL_MEM_FENCE);
     for (long begin = head + item; begin < tail; begin += GROUP * EACH) {
         key_word key[EACH];
-        $unroll
+        ${unroll}
         for (uint k = 0; k < EACH; k++) key[k] = KEY_AT(x, row + min(begin + k * GROUP, tail - 1));
-        $unroll
+        ${unroll}
         for (uint k = 0; k < EACH; k++)
             if (begin + k * GROUP < tail)
                 for (uint pass = 0; pass < PASSES; pass++) atomic_inc(&found[pass * RADIX + DIGIT(key[k], pass)]);

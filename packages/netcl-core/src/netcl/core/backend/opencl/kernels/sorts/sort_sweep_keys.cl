@@ -1,7 +1,7 @@
 // The keys of a radix sort in one pass over the data for each digit of eight bits, and its memory: `work` has for each pass a counter
 // of tickets, then for each row and pass the counts of the digits; `words` has for each pass, row and tile a word for each digit.
 
-$keys
+${keys}
 
 #if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
 typedef ulong key_word;

@@ -1,5 +1,5 @@
 // Average pooling.
-__kernel LOOPS void avg_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, const window GIVEN) {
+$kernel LOOPS avg_forward(read STORAGE x, write STORAGE out, window GIVEN) {
     GEOMETRY
     const span inside = windows_inside(&g);
     EACH_ROW(g.out[2]) {

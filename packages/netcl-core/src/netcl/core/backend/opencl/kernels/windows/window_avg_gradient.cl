@@ -1,5 +1,5 @@
 // The gradient of average pooling.
-__kernel LOOPS void avg_gradient(__global const STORAGE* restrict grad, __global STORAGE* restrict out, const window GIVEN) {
+$kernel LOOPS avg_gradient(read STORAGE grad, write STORAGE out, window GIVEN) {
     GEOMETRY
     EACH_ROW(g.extent[2]) {
         ROW_PLACE(g.extent);

@@ -1,6 +1,5 @@
 // Max pooling, with the position of each maximum in its plane: -1 if the window has no element inside.
-__kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
-                          const window GIVEN) {
+$kernel LOOPS max_forward(read STORAGE x, write STORAGE out, write int indices, window GIVEN) {
     GEOMETRY
     const span inside = windows_inside(&g);
     EACH_ROW(g.out[2]) {

@@ -1,6 +1,5 @@
 // The gradient of max pooling, from the positions of the maxima.
-__kernel LOOPS void max_gradient(__global const STORAGE* restrict grad, __global const int* restrict indices,
-                           __global STORAGE* restrict out, const window GIVEN) {
+$kernel LOOPS max_gradient(read STORAGE grad, read int indices, write STORAGE out, window GIVEN) {
     GEOMETRY
     EACH_ROW(g.extent[2]) {
         ROW_PLACE(g.extent);
