@@ -40,7 +40,7 @@ from netcl.core.backend.opencl.kernels.recurrences import ctc, recurrence
 from netcl.core.backend.opencl.kernels.scans.scan_states import scan_program
 from netcl.core.backend.opencl.kernels.selections import compaction, select
 from netcl.core.backend.opencl.kernels.softmax_attention import attention, attention_unit
-from netcl.core.backend.opencl.kernels.sorts import sort, sweep_sort
+from netcl.core.backend.opencl.kernels.sorts import radix_sort, sort
 from netcl.core.backend.opencl.kernels.sorts.sort_keys import keyed_program
 from netcl.core.backend.opencl.kernels.sparse_products import sparse
 from netcl.core.backend.opencl.kernels.warps import cleared
@@ -320,22 +320,23 @@ def _rows() -> Instances:
             yield f"sort_rows/{dtype}", partial(sort._row_program, dtype, 512)
         for first, final in ((True, False), (False, False), (False, True)):
             for alone in (False, True):
-                name = f"sort_blocks/{dtype}_{int(first)}{int(final)}{'_values' * alone}"
-                yield name, partial(sort._block_program, dtype, 256, first, final, alone)
-                for warp in WARP_TEMPLATES:
-                    name = f"sort_sweep/{dtype}_{int(first)}{int(final)}{'_values' * alone}_{warp}"
-                    each = 32 if alone else 16
-                    yield name, partial(sweep_sort.sweep_program, dtype, each, warp, first, final, alone)
+                for warp in ("", *WARP_TEMPLATES):
+                    name = f"sort_tiles/{dtype}_{int(first)}{int(final)}{'_values' * alone}_{warp or 'chunks'}"
+                    each = 8 if not warp else 32 if alone else 16
+                    yield name, partial(radix_sort.tiles_program, dtype, 256, each, warp, first, final, alone)
         for alone in (False, True):
-            build = partial(sweep_sort.counts_program, dtype, 16, alone)
-            yield f"sort_sweep_counts/{dtype}{'_values' * alone}", build
+            for warp, first in (("", True), ("", False), ("twin", True)):
+                build = partial(radix_sort.counts_program, dtype, 256, 16, warp, first, alone)
+                yield f"sort_counts/{dtype}{'_values' * alone}_{warp or 'chunks'}{int(first)}", build
         for name in ("cpu", "gpu"):
             for program in ("sort", "search"):
                 yield f"{program}/{dtype}_{name}", partial(sort._program, dtype, DEVICES[name], program)
-            alone = select._ALONE if name == "cpu" else {}
-            yield f"select/{dtype}_{name}", partial(keyed_program, dtype, "select", **alone)
+            yield f"select/{dtype}_{name}", partial(select._program, dtype, DEVICES[name])
         sizes = {"GROUP": 256, "EACH": 8}
-        yield f"select_rows/{dtype}", partial(keyed_program, dtype, "group_sums", "select_rows", **sizes)
+        yield (
+            f"select_rows/{dtype}",
+            partial(keyed_program, dtype, "select_counts", "group_sums", "select_rows", **sizes),
+        )
         for taps in (1, 2, 4) if dtype in ("float32", "float64") else (1,):
             for single, narrow in ((False, False), (True, True), (True, False)):
                 name = f"resample/{dtype}_{taps}{'_single' * single}{'_narrow' * narrow}"

@@ -9,7 +9,7 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// The elements of sorts: a key (see sort_keys.py) and, unless VALUES_ONLY, the position that it came from.
+// The elements of merges: a key (see sort_keys.py) and the position that it came from.
 
 #define SIGN 0x80000000U
 #define KEY_MASK 0xffffffffUL
@@ -31,19 +31,6 @@ static inline int differ(const REAL v, const REAL w) {
 #define DIFFER(v, w) differ(v, w)
 
 #if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
-#define WIDE 1
-#endif
-
-#ifdef VALUES_ONLY
-#ifdef WIDE
-typedef ulong element;
-#else
-typedef uint element;
-#endif
-#define KEY(e) (e)
-#define ELEMENT(key, index) ((element)(key))
-#define LAST ((element)KEY_MASK)
-#elif defined(WIDE)
 typedef ulong2 element;
 #define KEY(e) ((e).x)
 #define INDEX_OF(e) ((e).y)

@@ -6,8 +6,6 @@
 // their names are given in place of positions.
 // The chosen are collected in any order, as a place is the number of chosen elements before it.
 
-${keys}
-
 typedef struct {
     long extent, chunks, wanted;
     ulong flip;
@@ -19,12 +17,11 @@ $else
 #define NAME(at, place) (place)
 $end
 
-#define DIGITS 256  // of eight bits; GROUP is as large or larger
-#define KEY_AT(i) ((key_of(LOAD(x, row + (i))) ^ g.flip) & KEY_MASK)
+#define POSITION uint
 
-// From the counts of digits, the digit within which the place `need` is reached: `need` becomes the place among its `equal` elements.
+// From the counts of digits, GROUP or fewer, the digit within which the place `need` is reached: `need` becomes the place among its
+// `equal` elements.
 #define CHOOSE { \
-        barrier(CLK_LOCAL_MEM_FENCE); \
         const uint own = found[item]; \
         SUM_UP(found, GROUP, item, own, all, now) \
         if (all - own < need && need <= all) chosen_digit[0] = item, chosen_digit[1] = own, chosen_digit[2] = all - own; \
@@ -33,22 +30,7 @@ $end
         need -= chosen_digit[2]; \
     }
 
-// Counts a digit of each element that is `TAKEN`, after EACH of them have been read.
-#define COUNT(TAKEN, DIGIT) { \
-        found[item] = 0; \
-        barrier(CLK_LOCAL_MEM_FENCE); \
-        for (uint begin = item; begin < extent; begin += EACH * GROUP) { \
-            ulong keys[EACH]; \
-            for (uint k = 0; k < EACH; k++) keys[k] = KEY_AT(min(begin + k * GROUP, extent - 1)); \
-            for (uint k = 0; k < EACH; k++) { \
-                const ulong key = keys[k]; \
-                const uint i = begin + k * GROUP; \
-                if (i < extent && (TAKEN)) atomic_inc(&found[(DIGIT) & (DIGITS - 1)]); \
-            } \
-        } \
-    }
-
-// Selects `last_key`, and the position `last` of the last of its equals that is wanted. In two steps, as a shift by 64 is none.
+// Selects `last_key`, and the position `last` of the last of its equals that is wanted.
 #define SELECT(ALL_EQUALS_DO) \
     __local uint found[2 * GROUP], chosen_digit[3]; \
     const uint item = get_local_id(0), chunk = get_group_id(0) % g.chunks, start = chunk * g.extent / g.chunks; \
@@ -58,7 +40,7 @@ $end
     uint last = 0, equal = 0; \
     int shift = KEY_MASK > 0xffffffffUL ? 56 : 24; \
     for (; shift >= 0; shift -= 8) { \
-        COUNT((key ^ last_key) >> shift >> 8 == 0, key >> shift) \
+        COUNT(found, GROUP, 0, extent, BEGINS_WITH(key, last_key, shift), key >> shift) \
         CHOOSE \
         last_key |= (ulong)chosen_digit[0] << shift; \
         if (ALL_EQUALS_DO && equal == need) break; \
@@ -69,7 +51,7 @@ $end
     } else \
         for (shift = 24; shift >= 0; shift -= 8) \
             if ((extent - 1) >> shift) { \
-                COUNT(key == last_key && (i ^ last) >> shift >> 8 == 0, i >> shift) \
+                COUNT(found, GROUP, 0, extent, key == last_key && BEGINS_WITH(i, last, shift), i >> shift) \
                 CHOOSE \
                 last |= chosen_digit[0] << shift; \
             }

@@ -20,23 +20,17 @@ $kernel [GROUP, 1, 1] sort_rows(read STORAGE x, write STORAGE values, write long
     const long row = get_group_id(0) * g.extent;
     for (uint i = item; i < ALL; i += GROUP) keys[i] = i < extent ? (uint)((key_of(LOAD(x, row + i)) ^ g.flip) & KEY_MASK) : 0xffffffffU;
     barrier(CLK_LOCAL_MEM_FENCE);
-    uint key[EIGHT], digits[EIGHT];
+    uint key[EIGHT];
     ushort place[EIGHT];
-    uchar before[EIGHT];
     ${unroll}
     for (uint k = 0; k < EIGHT; k++) place[k] = item * EIGHT + k;
     const uint8 first_keys = ((__local const uint8*)keys)[item];
     TAKE_EIGHT(key, first_keys)
     for (uint shift = 0; shift < 32; shift += 4) {
-        ${unroll}
-        for (uint k = 0; k < EIGHT; k++) digits[k] = key[k] >> shift & 15;
-        count_digits(digits, before, counts, item);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        add_up(counts, sums, item);
-        barrier(CLK_LOCAL_MEM_FENCE);
+        RANK_DIGITS(key, shift, counts, sums)
         ${unroll}
         for (uint k = 0; k < EIGHT; k++) {
-            const uint to = PLACE_OF(counts, digits[k], item) + before[k];
+            const uint to = RANK(counts, k);
             keys[to] = key[k];
             places[to] = place[k];
         }

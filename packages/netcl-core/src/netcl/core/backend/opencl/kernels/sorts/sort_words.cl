@@ -1,5 +1,6 @@
-// The keys of a radix sort in one pass over the data for each digit of eight bits, and its memory: `work` has for each pass a counter
-// of tickets, then for each row and pass the counts of the digits; `words` has for each pass, row and tile a word for each digit.
+// The keys of a radix sort of long rows, digit after digit of eight bits, and its memory. With SWEPT tiles, `work` has for each pass
+// a counter of tickets, then for each row and pass the counts of the digits; `words` has for each pass, row and tile a word for
+// each digit. Otherwise a row has chunks of `length` elements, and `counts` for each digit the counts of all chunks.
 
 ${keys}
 
@@ -16,7 +17,8 @@ typedef uint key_word;
 typedef struct {
     long rows, extent, tiles, chunks, length, pass;
     ulong flip;
-} sweep;
+} sorting;
 
 #define KEY_AT(x, i) ((key_word)((key_of(LOAD(x, i)) ^ g.flip) & KEY_MASK))
+#define COUNT_OF(number, chunk, d) (((number) * RADIX + (d)) * g.chunks + (chunk))
 #define COUNTS_OF(number) (work + PASSES + (number) * PASSES * RADIX)
