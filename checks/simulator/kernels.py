@@ -34,7 +34,7 @@ from netcl.core.backend.opencl.contraction.minimal_filtering import winograd
 from netcl.core.backend.opencl.kernels.scans import scan as scans
 from netcl.core.backend.opencl.kernels.selections import compaction
 from netcl.core.backend.opencl.kernels.softmax_attention import attention_unit
-from netcl.core.backend.opencl.kernels.sorts import sweep_sort
+from netcl.core.backend.opencl.kernels.sorts import radix_sort
 from netcl.core.backend.opencl.kernels.warps import look_back
 from netcl.core.backend.opencl.queue.launch import Launcher
 from netcl.core.backend.registry import engine_for
@@ -64,7 +64,7 @@ PER_OP = 3  # cases of an op
 
 # The modules of kernels that look back, and small tiles and fans.
 SWEEPS: tuple[tuple[Any, dict[str, Any]], ...] = (
-    (sweep_sort, {"_EACH": 2, "_EACH_WIDE": 2, "_EACH_ALONE": 4, "_LEAST": 1}),
+    (radix_sort, {"_EACH": 2, "_EACH_WIDE": 2, "_EACH_ALONE": 4, "_LEAST": 1}),
     (scans, {"_WARP_STRETCHES": (2,)}),
     (compaction, {"_SWEEP_GROUP": 32}),
     (look_back, {"FAN": 2}),
@@ -453,14 +453,14 @@ def check_sweeps(engine: Any) -> int:
         x = RNG.integers(-300, 300, (2, 1300))
         given = engine.tensor(x, dtype)
         size, device = given.nbytes // x.size, templates.traits(engine)
-        sort, single = (sweep_sort.sweep_sort(2, 1300, size, device, "twin", only) for only in (False, True))
+        sort, single = (radix_sort.radix_sort(2, 1300, size, device, "twin", only) for only in (False, True))
         scan = scans._warp_scan("sum", dtype, 2, 2700, device, "twin")
         assert sort is not None
         assert single is not None
         assert scan is not None
         values, positions, alone = (engine.empty(x.shape, one) for one in (dtype, "int64", dtype))
-        sweep_sort.sweep_blocks(sort, True, engine, given, values, positions)
-        sweep_sort.sweep_blocks(single, False, engine, given, alone)
+        radix_sort.sort_long_rows(sort, True, engine, given, values, positions)
+        radix_sort.sort_long_rows(single, False, engine, given, alone)
         order = np.argsort(-x, -1, kind="stable")
         np.testing.assert_array_equal(engine.read(positions), order)
         np.testing.assert_array_equal(engine.read(values), np.take_along_axis(x, order, -1))

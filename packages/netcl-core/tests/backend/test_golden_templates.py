@@ -40,15 +40,16 @@ from netcl.core.backend.opencl.kernels.recurrences import ctc, recurrence
 from netcl.core.backend.opencl.kernels.scans.scan_states import scan_program
 from netcl.core.backend.opencl.kernels.selections import compaction, select
 from netcl.core.backend.opencl.kernels.softmax_attention import attention, attention_unit
-from netcl.core.backend.opencl.kernels.sorts import sort, sweep_sort
+from netcl.core.backend.opencl.kernels.sorts import radix_sort, sort
 from netcl.core.backend.opencl.kernels.sorts.sort_keys import keyed_program
 from netcl.core.backend.opencl.kernels.sparse_products import sparse
 from netcl.core.backend.opencl.kernels.warps import cleared
 from netcl.core.backend.opencl.kernels.warps.look_back import WARP_TEMPLATES, templates
 from netcl.core.backend.opencl.kernels.windows import window
-from netcl.core.backend.opencl.templates import Traits
+from netcl.core.backend.opencl.templates import Traits, source
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, apply
+from netcl.core.expr.kernel_source import KernelText, Role
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.small_channels import tile_of
 from netcl.core.tuning.unit_table import HALVES, INSTRUCTIONS, UNITS
@@ -321,22 +322,23 @@ def _rows() -> Instances:
             yield f"sort_rows/{dtype}", partial(sort._row_program, dtype, 512)
         for first, final in ((True, False), (False, False), (False, True)):
             for alone in (False, True):
-                name = f"sort_blocks/{dtype}_{int(first)}{int(final)}{'_values' * alone}"
-                yield name, partial(sort._block_program, dtype, 256, first, final, alone)
-                for warp in WARP_TEMPLATES:
-                    name = f"sort_sweep/{dtype}_{int(first)}{int(final)}{'_values' * alone}_{warp}"
-                    each = 32 if alone else 16
-                    yield name, partial(sweep_sort.sweep_program, dtype, each, warp, first, final, alone)
+                for warp in ("", *WARP_TEMPLATES):
+                    name = f"sort_tiles/{dtype}_{int(first)}{int(final)}{'_values' * alone}_{warp or 'chunks'}"
+                    each = 8 if not warp else 32 if alone else 16
+                    yield name, partial(radix_sort.tiles_program, dtype, 256, each, warp, first, final, alone)
         for alone in (False, True):
-            build = partial(sweep_sort.counts_program, dtype, 16, alone)
-            yield f"sort_sweep_counts/{dtype}{'_values' * alone}", build
+            for warp, first in (("", True), ("", False), ("twin", True)):
+                build = partial(radix_sort.counts_program, dtype, 256, 16, warp, first, alone)
+                yield f"sort_counts/{dtype}{'_values' * alone}_{warp or 'chunks'}{int(first)}", build
         for name in ("cpu", "gpu"):
             for program in ("sort", "search"):
                 yield f"{program}/{dtype}_{name}", partial(sort._program, dtype, DEVICES[name], program)
-            alone = select._ALONE if name == "cpu" else {}
-            yield f"select/{dtype}_{name}", partial(keyed_program, dtype, "select", **alone)
+            yield f"select/{dtype}_{name}", partial(select._program, dtype, DEVICES[name])
         sizes = {"GROUP": 256, "EACH": 8}
-        yield f"select_rows/{dtype}", partial(keyed_program, dtype, "group_sums", "select_rows", **sizes)
+        yield (
+            f"select_rows/{dtype}",
+            partial(keyed_program, dtype, "select_counts", "group_sums", "select_rows", **sizes),
+        )
         for taps in (1, 2, 4) if dtype in ("float32", "float64") else (1,):
             for single, narrow in ((False, False), (True, True), (True, False)):
                 name = f"resample/{dtype}_{taps}{'_single' * single}{'_narrow' * narrow}"
@@ -368,6 +370,8 @@ def _rows() -> Instances:
             text = partial(sparse._program, dtype, "sparse_pairs", LANES=lanes, GROUP=group)
             yield f"sparse_pairs/{dtype}_{lanes}", text
     yield "clear_words/words", cleared._program
+    for run in ("ulong2", "ulong8"):
+        yield f"fill/{run}", partial(source, ("fill",), (("RUN", run),))
     for dtype in ("float32", "float64"):
         yield f"ctc/{dtype}", partial(ctc._program, dtype)
     for kind, dtypes in (
@@ -392,6 +396,7 @@ def instances() -> dict[str, Callable[[], str]]:
     return {name: build for group in groups for name, build in group}
 
 
+_HEAD = re.compile(r"^__kernel .*?\bvoid (\w+)\(", re.MULTILINE)
 _TOKEN = re.compile(r'"[^"\n]*"|\.?\d(?:[eEpP][+-]|[\w.])*|\w+|[-+*/%&|^<>=!]=|<<=?|>>=?|&&|\|\||\+\+|--|->|\S')
 _PRAGMA = re.compile(r'_Pragma \( "(\w+)" \)')
 
@@ -471,11 +476,32 @@ def test_no_macro_is_variadic() -> None:
 
 
 def test_every_template_is_instantiated() -> None:
-    """By its heads of kernels: each is in the text of some instantiation."""
-    heads = re.compile(r"^__kernel .*?\bvoid (\w+)\(", re.MULTILINE)
+    """By the heads of its kernels: each is in the text of some instantiation."""
+    heads = re.compile(r"^\$kernel .*?(\w+)\((?:read|write|\$\{)", re.MULTILINE)
     folder = Path(str(files("netcl.core")))
     declared = {name for path in folder.rglob("*.cl") for name in heads.findall(path.read_text())}
-    assert declared == {name for build in instances().values() for name in heads.findall(build())}
+    assert declared == {name for build in instances().values() for name in _HEAD.findall(build())}
+
+
+def test_every_kernel_declares_its_arguments() -> None:
+    """As the text has them: those it declares to read, and no others, are pointers to const."""
+    for title, build in instances().items():
+        text = build()
+        assert isinstance(text, KernelText), title
+        heads = re.findall(r"^__kernel [^{]*?\bvoid (\w+)\(([^{]*?)\) \{", text, re.MULTILINE)
+        macros = dict(re.findall(r"^#define (\w+) (\w+)$", text, re.MULTILINE))
+        assert {macros.get(name, name) for name, _ in heads} == set(text.kernels), title
+        for name, parameters in heads:
+            roles = [_role(parameter.strip()) for parameter in parameters.split(",")]
+            assert roles == [argument.role for argument in text.kernels[macros.get(name, name)]], title
+
+
+def _role(parameter: str) -> Role:
+    if "*" not in parameter:
+        return Role.SCALAR
+    if parameter.startswith("__local "):
+        return Role.LOCAL
+    return Role.READ if parameter.startswith("__global const ") else Role.WRITE
 
 
 def main() -> None:

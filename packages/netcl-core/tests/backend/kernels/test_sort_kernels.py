@@ -34,9 +34,9 @@ def gpu(engine: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.fixture(params=EXTENTS)
 def extent(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    from netcl.core.backend.opencl.kernels.sorts import sort
+    from netcl.core.backend.opencl.kernels.sorts import radix_sort
 
-    monkeypatch.setattr(sort, "_LEAST_BLOCKS", 4097)
+    monkeypatch.setattr(radix_sort, "_LEAST", 4097)
     return int(request.param)
 
 
@@ -49,7 +49,7 @@ def test_rows_of_floats_are_sorted_stably(gpu: Any, extent: int, descending: boo
     log = launch_log(gpu.queue)
     log.clear()
     values, indices = gpu.sort("sort", gpu.tensor(x, "float32"), size=extent, descending=descending)
-    assert ("sort_rows" if extent <= 4096 else "chunk_scatter") in log
+    assert ("sort_rows" if extent <= 4096 else "sort_tiles") in log
     assert "merge" not in log
     order = np.where(np.isnan(x), np.inf, x)
     ranks = np.unique(order, return_inverse=True)[1].reshape(x.shape) * 2 + np.isnan(x)
@@ -65,15 +65,15 @@ def test_rows_of_floats_are_sorted_stably(gpu: Any, extent: int, descending: boo
 
 @pytest.mark.parametrize("dtype", ["int64", "float64", "int16", "uint32", "bfloat16"])
 def test_long_rows_of_other_dtypes(gpu: Any, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from netcl.core.backend.opencl.kernels.sorts import sort
+    from netcl.core.backend.opencl.kernels.sorts import radix_sort
 
-    monkeypatch.setattr(sort, "_LEAST_BLOCKS", 4097)
+    monkeypatch.setattr(radix_sort, "_LEAST", 4097)
     scale = 10**16 if dtype == "int64" else 1
     x = np.random.default_rng(1).integers(0 if dtype == "uint32" else -120, 121, (2, 5000)) * scale
     log = launch_log(gpu.queue)
     log.clear()
     values, indices = gpu.sort("sort", gpu.tensor(x, dtype), size=5000)
-    assert "chunk_scatter" in log
+    assert "sort_tiles" in log
     wanted = np.argsort(x, -1, kind="stable")
     assert np.array_equal(indices.numpy(), wanted)
     found = values.numpy() if dtype == "int64" else values.float().numpy()
@@ -106,17 +106,19 @@ def test_the_group_of_a_row_fits_the_device() -> None:
 
 
 def test_long_rows_need_a_group_and_local_memory() -> None:
-    from netcl.core.backend.opencl.kernels.sorts import sort
+    from netcl.core.backend.opencl.kernels.sorts import radix_sort
 
     gpu = Traits(is_cpu=False, vector=4, local_memory=48 * 1024, group=1024)
-    long = sort._LEAST_BLOCKS
-    for rows, extent, element, seen, expected in (
-        (1, long, 8, gpu, (256, 1, long, 8, 2048)), (1, long, 16, gpu, (128, 1, long, 16, 1024)),
-        (30, 5 * long, 4, gpu, (256, 30, 5 * long, 1, 5 * long)), (9, long, 8, gpu, (256, 9, long, 4, 4096)),
-        (1, long - 1, 8, gpu, None), (1, long, 8, gpu._replace(local_memory=24 * 1024), None),
-        (1, long, 8, gpu._replace(group=128), None), (1, long, 8, gpu._replace(is_cpu=True), None),
+    long = radix_sort._LEAST
+    for rows, extent, size, alone, seen, expected in (
+        (1, long, 4, False, gpu, (256, 1, long, 8, 8, 2048)), (1, long, 8, False, gpu, (128, 1, long, 16, 16, 1024)),
+        (30, 5 * long, 4, True, gpu, (256, 30, 5 * long, 40, 1, 5 * long)),
+        (9, long, 4, False, gpu, (256, 9, long, 8, 4, 4096)), (1, long - 1, 4, False, gpu, None),
+        (1, long, 4, False, gpu._replace(local_memory=24 * 1024), None),
+        (1, long, 4, False, gpu._replace(group=128), None), (1, long, 4, False, gpu._replace(is_cpu=True), None),
     ):  # fmt: skip
-        assert sort._block_sort(rows, extent, element, seen) == (expected and sort._BlockSort(*expected)), (
+        found = radix_sort.radix_sort(rows, extent, size, seen, "", alone)
+        assert found == (expected and radix_sort.RadixSort("", expected[0], 8, *expected[1:])), (
             rows,
             extent,
         )

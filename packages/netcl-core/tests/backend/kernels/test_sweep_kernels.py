@@ -57,8 +57,8 @@ def test_rows_of_floats_are_sorted_stably(gpu: Any, rows: int, extent: int, desc
     given, log = gpu.tensor(x, "float32"), launches(gpu)
     for _ in range(2):  # the second one by the plan of the first one
         values, indices = gpu.sort("sort", given, size=extent, descending=descending)
-        assert "digit_sweep" in log
-        assert "chunk_scatter" not in log
+        assert "sort_tiles" in log
+        assert log.count("sort_tiles") == 4 * log.count("digit_counts")
         assert np.array_equal(indices.numpy(), wanted)
         found, expected = values.numpy(), np.take_along_axis(x, wanted, -1)
         assert np.array_equal(found, expected, equal_nan=True)
@@ -79,7 +79,7 @@ def test_rows_of_other_dtypes(gpu: Any, dtype: str, scale: int) -> None:
     x[1] = abs(x[1]) // 3
     given, log = gpu.tensor(x, dtype), launches(gpu)
     values, indices = gpu.sort("sort", given, size=17_000)
-    assert "digit_sweep" in log
+    assert "sort_tiles" in log
     wanted = np.argsort(x, -1, kind="stable")
     assert np.array_equal(indices.numpy(), wanted)
     assert np.array_equal(values.numpy().astype(np.float64), np.take_along_axis(x, wanted, -1).astype(np.float64))
@@ -139,7 +139,7 @@ def test_the_trial_sorts_on_the_device(engine: Any, monkeypatch: pytest.MonkeyPa
 
     key = driver_key(engine.queue.device)
     assert sweep_trial.run_trial("twin", key) == RIGHT
-    monkeypatch.setattr(sweep_trial, "sweep_blocks", lambda *arguments: None)
+    monkeypatch.setattr(sweep_trial, "sort_long_rows", lambda *arguments: None)
     assert sweep_trial.run_trial("twin", key) == WRONG
 
 
@@ -159,17 +159,17 @@ def test_other_devices_sort_in_chunks(engine: Any) -> None:
 
 def test_sweeps_need_a_group_and_local_memory() -> None:
     from netcl.core.backend.opencl.kernels.scans.scan import _RowScan, _warp_scan
-    from netcl.core.backend.opencl.kernels.sorts.sweep_sort import SweepSort, sweep_sort
+    from netcl.core.backend.opencl.kernels.sorts.radix_sort import RadixSort, radix_sort
 
     for rows, extent, size, seen, alone, expected in (
-        (1, 1 << 20, 4, GPU, False, ("twin", 1, 1 << 20, 16, 256, 64, 4 * 4096)),
-        (1, 1 << 20, 4, GPU, True, ("twin", 1, 1 << 20, 32, 128, 64, 2 * 8192)),
-        (3, 40_000, 8, GPU, True, ("twin", 3, 40_000, 12, 14, 14, 3072)),
+        (1, 1 << 20, 4, GPU, False, ("twin", 256, 16, 1, 1 << 20, 256, 64, 4 * 4096)),
+        (1, 1 << 20, 4, GPU, True, ("twin", 256, 32, 1, 1 << 20, 128, 64, 2 * 8192)),
+        (3, 40_000, 8, GPU, True, ("twin", 256, 12, 3, 40_000, 14, 14, 3072)),
         (1, 1 << 30, 4, GPU, False, None), (1, 16_383, 4, GPU, False, None),
         (1, 1 << 20, 4, GPU._replace(group=128), True, None),
         (1, 1 << 20, 4, GPU._replace(local_memory=32 * 1024), False, None),
     ):  # fmt: skip
-        assert sweep_sort(rows, extent, size, seen, "twin", alone) == (expected and SweepSort(*expected)), (
+        assert radix_sort(rows, extent, size, seen, "twin", alone) == (expected and RadixSort(*expected)), (
             rows,
             extent,
         )

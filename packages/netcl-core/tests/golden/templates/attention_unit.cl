@@ -425,15 +425,20 @@ static inline float visible(float score, __global const void* mask, const long m
         } \
     }
 
-#define KERNEL __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 #define NUMBERS \
     const int item = get_local_id(0), warp = item / 32, lane = item % 32; \
     const attention g = geometry; \
     const int width = g.width, values = g.values; \
     const float to_exponent = TO_EXPONENT;
-KERNEL void attend_on_unit(__global const ushort* restrict q, __global const ushort* restrict k, __global const ushort* restrict v,
-                           __global const void* restrict mask, __global STORAGE* restrict out, __global float* restrict lse,
-                           const attention geometry, const float scale) {
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void attend_on_unit(
+    __global const ushort *restrict q,
+    __global const ushort *restrict k,
+    __global const ushort *restrict v,
+    __global const void *restrict mask,
+    __global STORAGE *restrict out,
+    __global float *restrict lse,
+    const attention geometry,
+    const float scale) {
     __local ushort q_tile[TILE_SIZE(TILE, WIDTH)] ALIGNED_TILES, k_tiles[2 * TILE_SIZE(BLOCK, WIDTH)] ALIGNED_TILES;
     __local ushort v_tiles[2 * TILE_SIZE(BLOCK, VALUES)] ALIGNED_TILES;
     UNIT_MEMORY(geometry.queries)

@@ -42,7 +42,7 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define OUT_STORE(x, p, i) STORE(x, p, i)
 #define OUT_VSTORE(x, p) VSTORE(x, p)
 // Epilogue fusion: a kernel passes its sums through epilogue(sum, operands...) before it stores them. The operands are
-// OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes `$epilogue`, the declaration of the
+// OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes the part `epilogue`, the declaration of the
 // function, which follows the kernels in the text, or the addition of one operand.
 
 static inline REALV epilogue(const REALV sum, const REALV operand) { return sum + operand; }
@@ -86,7 +86,6 @@ typedef struct {
 #define IMAGE REAL
 #define IMAGE_LOAD(p, i) p[i]
 #define IMAGE_VLOAD(p) GLOAD(p)
-#define COPIES , __global REAL* restrict copies
 #define IMAGE_OF(x, size) copied(x, copies + get_global_id(0) * (size), size)
 
 static inline __global const REAL* copied(__global const STORAGE* x, __global REAL* to, const long size) {
@@ -99,7 +98,6 @@ static inline __global const REAL* copied(__global const STORAGE* x, __global RE
 #define IMAGE STORAGE
 #define IMAGE_LOAD(p, i) LOAD(p, i)
 #define IMAGE_VLOAD(p) VLOAD(p)
-#define COPIES
 #define IMAGE_OF(x, size) (x)
 #endif
 
@@ -170,8 +168,13 @@ static inline REALV operand_vector(__global const STORAGE* e, const operand o, c
     return RLOAD(lanes);
 }
 
-__kernel LOOPING void channels_forward(__global const STORAGE* restrict x, __global const A_STORAGE* restrict weight, __global STORAGE* restrict out,
-                                       __global REAL* restrict scratch, const images geometry COPIES, __global const STORAGE* restrict e1) {
+__kernel LOOPING void channels_forward(
+    __global const STORAGE *restrict x,
+    __global const A_STORAGE *restrict weight,
+    __global STORAGE *restrict out,
+    __global REAL *restrict scratch,
+    const images geometry,
+    __global const STORAGE *restrict e1) {
     const images g = geometry;
     const long plane = g.rows * g.columns, first = get_global_id(0) * g.each, last = min(g.total, first + g.each);
     scratch += get_global_id(0) * g.scratch;
@@ -224,4 +227,3 @@ __kernel LOOPING void channels_forward(__global const STORAGE* restrict x, __glo
             }
     }
 }
-

@@ -42,7 +42,7 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define OUT_STORE(x, p, i) STORE(x, p, i)
 #define OUT_VSTORE(x, p) VSTORE(x, p)
 // Epilogue fusion: a kernel passes its sums through epilogue(sum, operands...) before it stores them. The operands are
-// OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes `$epilogue`, the declaration of the
+// OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes the part `epilogue`, the declaration of the
 // function, which follows the kernels in the text, or the addition of one operand.
 
 static inline REALV epilogue(const REALV sum, const REALV operand) { return sum + operand; }
@@ -86,7 +86,6 @@ typedef struct {
 #define IMAGE REAL
 #define IMAGE_LOAD(p, i) p[i]
 #define IMAGE_VLOAD(p) GLOAD(p)
-#define COPIES , __global REAL* restrict copies
 #define IMAGE_OF(x, size) copied(x, copies + get_global_id(0) * (size), size)
 
 static inline __global const REAL* copied(__global const STORAGE* x, __global REAL* to, const long size) {
@@ -99,7 +98,6 @@ static inline __global const REAL* copied(__global const STORAGE* x, __global RE
 #define IMAGE STORAGE
 #define IMAGE_LOAD(p, i) LOAD(p, i)
 #define IMAGE_VLOAD(p) VLOAD(p)
-#define COPIES
 #define IMAGE_OF(x, size) (x)
 #endif
 
@@ -162,8 +160,12 @@ static inline void find_runs(long* runs, const images* g) {
 
 #define RUN 64  // products that are summed before they are added to the total: reduces the rounding error of long sums
 
-__kernel LOOPING void channels_input(__global const STORAGE* restrict grad, __global const A_STORAGE* restrict weight, __global STORAGE* restrict out,
-                                     __global REAL* restrict scratch, const images geometry) {
+__kernel LOOPING void channels_input(
+    __global const STORAGE *restrict grad,
+    __global const A_STORAGE *restrict weight,
+    __global STORAGE *restrict out,
+    __global REAL *restrict scratch,
+    const images geometry) {
     const images g = geometry;
     const long plane = g.rows * g.columns, first = get_global_id(0) * g.each, last = min(g.total, first + g.each);
     const long tiles = (g.taps + ROWS - 1) / ROWS, over = (g.sides[0] - 1) * g.dilation[0];

@@ -42,7 +42,7 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define OUT_STORE(x, p, i) STORE(x, p, i)
 #define OUT_VSTORE(x, p) VSTORE(x, p)
 // Epilogue fusion: a kernel passes its sums through epilogue(sum, operands...) before it stores them. The operands are
-// OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes `$epilogue`, the declaration of the
+// OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes the part `epilogue`, the declaration of the
 // function, which follows the kernels in the text, or the addition of one operand.
 
 static inline REALV epilogue(const REALV sum, const REALV operand) { return sum + operand; }
@@ -86,7 +86,6 @@ typedef struct {
 #define IMAGE REAL
 #define IMAGE_LOAD(p, i) p[i]
 #define IMAGE_VLOAD(p) GLOAD(p)
-#define COPIES , __global REAL* restrict copies
 #define IMAGE_OF(x, size) copied(x, copies + get_global_id(0) * (size), size)
 
 static inline __global const REAL* copied(__global const STORAGE* x, __global REAL* to, const long size) {
@@ -99,7 +98,6 @@ static inline __global const REAL* copied(__global const STORAGE* x, __global RE
 #define IMAGE STORAGE
 #define IMAGE_LOAD(p, i) LOAD(p, i)
 #define IMAGE_VLOAD(p) VLOAD(p)
-#define COPIES
 #define IMAGE_OF(x, size) (x)
 #endif
 
@@ -160,8 +158,12 @@ static inline void find_runs(long* runs, const images* g) {
 // ROWS filters x SPAN taps, vectors along it, from the strip and the output's gradient in place. Before the strip are the
 // sums of all blocks so far, [tile of filters][group of taps][ROWS][SPAN], in vectors; a work-item stores its partial sums in `parts`.
 
-__kernel LOOPING void channels_weights(__global const STORAGE* restrict x, __global const STORAGE* restrict grad, __global REAL* restrict parts,
-                                       __global REAL* restrict scratch, const images geometry COPIES) {
+__kernel LOOPING void channels_weights(
+    __global const STORAGE *restrict x,
+    __global const STORAGE *restrict grad,
+    __global REAL *restrict parts,
+    __global REAL *restrict scratch,
+    const images geometry) {
     const images g = geometry;
     const long plane = g.rows * g.columns, first = get_global_id(0) * g.each, last = min(g.total, first + g.each);
     scratch += get_global_id(0) * g.scratch;
@@ -221,4 +223,3 @@ __kernel LOOPING void channels_weights(__global const STORAGE* restrict x, __glo
             parts[f * g.taps + t] = sum;
         }
 }
-

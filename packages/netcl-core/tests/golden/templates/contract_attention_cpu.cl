@@ -116,9 +116,16 @@ static SEPARATE REALV under_mask(const REALV score, __global const void* mask, c
     return score + RLOAD(lanes);
 }
 
-__kernel WIDE void attend(__global const STORAGE* restrict q, __global const STORAGE* restrict k, __global const STORAGE* restrict v,
-                     __global const void* restrict mask, __global STORAGE* restrict out, __global REAL* restrict lse,
-                     const attention geometry, const REAL scale, __local REALV* work) {
+__kernel WIDE void attend(
+    __global const STORAGE *restrict q,
+    __global const STORAGE *restrict k,
+    __global const STORAGE *restrict v,
+    __global const void *restrict mask,
+    __global STORAGE *restrict out,
+    __global REAL *restrict lse,
+    const attention geometry,
+    const REAL scale,
+    __local REALV *work) {
     const attention g = geometry;
     const long first = (long)(get_global_id(0) % g.blocks) * WIDTH, head = get_global_id(0) / g.blocks;
     const long queries = min((long)WIDTH, g.queries - first);
@@ -188,12 +195,20 @@ __kernel WIDE void attend(__global const STORAGE* restrict q, __global const STO
     }
 }
 
-__kernel WIDE void attend_gradients(__global const STORAGE* restrict grad, __global const STORAGE* restrict q,
-                               __global const STORAGE* restrict k, __global const STORAGE* restrict v,
-                               __global const void* restrict mask, __global const REAL* restrict lse,
-                               __global const REAL* restrict inner, __global REAL* restrict q_grad,
-                               __global STORAGE* restrict k_grad, __global STORAGE* restrict v_grad,
-                               const attention geometry, const REAL scale, __local REALV* work) {
+__kernel WIDE void attend_gradients(
+    __global const STORAGE *restrict grad,
+    __global const STORAGE *restrict q,
+    __global const STORAGE *restrict k,
+    __global const STORAGE *restrict v,
+    __global const void *restrict mask,
+    __global const REAL *restrict lse,
+    __global const REAL *restrict inner,
+    __global REAL *restrict q_grad,
+    __global STORAGE *restrict k_grad,
+    __global STORAGE *restrict v_grad,
+    const attention geometry,
+    const REAL scale,
+    __local REALV *work) {
     const attention g = geometry;
     const long part = get_global_id(0) % g.parts, shared = get_global_id(0) / g.parts;
     const long rows = g.shared * g.queries;  // of q for these keys

@@ -34,8 +34,11 @@ typedef struct {
 #pragma OPENCL EXTENSION cl_khr_subgroups : enable
 #endif
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void broadcast(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out, const product g) {
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void broadcast(
+    __global const STORAGE *restrict a,
+    __global const STORAGE *restrict b,
+    __global STORAGE *restrict out,
+    const product g) {
     const int m = g.m, n = g.n, depth = g.k, row = get_group_id(1) * ROWS;
     const int column = get_group_id(0) * GROUP * COLUMNS + get_local_id(0);
     const long z = get_global_id(2), outer = z / g.inner_batch, inner = z % g.inner_batch;

@@ -37,7 +37,7 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define OUT_STORE(x, p, i) STORE(x, p, i)
 #define OUT_VSTORE(x, p) VSTORE(x, p)
 // Epilogue fusion: a kernel passes its sums through epilogue(sum, operands...) before it stores them. The operands are
-// OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes `$epilogue`, the declaration of the
+// OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes the part `epilogue`, the declaration of the
 // function, which follows the kernels in the text, or the addition of one operand.
 
 static inline REALV epilogue(const REALV sum, const REALV operand) { return sum + operand; }
@@ -217,7 +217,10 @@ static inline void pack_tile(__global const STORAGE* a, __global REAL* panels, c
         }
 }
 
-__kernel LOOPS void pack_rows(__global const STORAGE* restrict a, __global REAL* restrict panels, const packing g) {
+__kernel LOOPS void pack_rows(
+    __global const STORAGE *restrict a,
+    __global REAL *restrict panels,
+    const packing g) {
     const size_t outer = get_global_id(0), z = get_global_id(2);
     const long first = get_global_id(1) * g.together, last = min(g.tiles, first + g.together);
     const size_t panel = (size_t)g.k * ROWS, steps = g.k / g.k_extent[0];
@@ -351,8 +354,12 @@ static inline REALV operand_vector(__global const STORAGE* e, const long along, 
 }
 
 // Without the hint Intel's compiler vectorises across work-items, which takes four times as long.
-__kernel __attribute__((vec_type_hint(REALV))) void contract(__global const A_TYPE* restrict a, __global const B_STORAGE* restrict b, __global void* restrict out,
-                       const contraction geometry, __global const STORAGE* restrict e1) {
+__kernel __attribute__((vec_type_hint(REALV))) void contract(
+    __global const A_TYPE *restrict a,
+    __global const B_STORAGE *restrict b,
+    __global void *restrict out,
+    const contraction geometry,
+    __global const STORAGE *restrict e1) {
     __local REALV strip[DEPTH * VECTORS];
     __local REALV sums[CHUNK * ROWS * VECTORS];
     const contraction g = geometry;

@@ -43,8 +43,13 @@ static inline long offset_of(long index, const long* extent, const long* stride)
 //
 // At most MOST terms or columns. Contraction of a*b+c into one rounding is allowed here.
 
-__kernel void planes(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out,
-                     const contraction geometry, const long runs, const long each) {
+__kernel void planes(
+    __global const STORAGE *restrict a,
+    __global const STORAGE *restrict b,
+    __global STORAGE *restrict out,
+    const contraction geometry,
+    const long runs,
+    const long each) {
     const contraction g = geometry;
     long offsets[MOST], known = -1;
     REAL weights[MOST];
@@ -85,8 +90,11 @@ __kernel void planes(__global const STORAGE* restrict a, __global const STORAGE*
     }
 }
 
-__kernel void taps(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-                   const contraction geometry) {
+__kernel void taps(
+    __global const STORAGE *restrict a,
+    __global const STORAGE *restrict b,
+    __global void *restrict out,
+    const contraction geometry) {
     const contraction g = geometry;
     const long id = get_global_id(0), row = id % g.m, z = id / g.m, outer = z / g.inner_batch, inner = z % g.inner_batch;
     const bool vectors = g.a_k[3] == 1 && g.b_k[3] == 1;

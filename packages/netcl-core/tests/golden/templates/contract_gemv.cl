@@ -41,8 +41,11 @@ static inline REAL horizontal(REALV v) {
     return sum;
 }
 
-__kernel void dot_rows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out,
-                       const thin g) {
+__kernel void dot_rows(
+    __global const STORAGE *restrict a,
+    __global const STORAGE *restrict b,
+    __global STORAGE *restrict out,
+    const thin g) {
     size_t unit = get_global_id(0);
     const long first = (long)(unit % g.column_blocks) * g.block, last = min(g.n, first + g.block);
     unit /= g.column_blocks;
@@ -110,8 +113,11 @@ __kernel void dot_rows(__global const STORAGE* restrict a, __global const STORAG
     }
 }
 
-__kernel void stream_rows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out,
-                          const thin g) {
+__kernel void stream_rows(
+    __global const STORAGE *restrict a,
+    __global const STORAGE *restrict b,
+    __global STORAGE *restrict out,
+    const thin g) {
     size_t unit = get_global_id(0);
     const long first = (long)(unit % g.column_blocks) * STRIP;
     unit /= g.column_blocks;

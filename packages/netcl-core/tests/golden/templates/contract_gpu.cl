@@ -46,9 +46,11 @@ static inline void write(const REAL sum, __global void* out, const long at, cons
 #ifndef PLAIN
 #define TILE (4 * EDGE)
 
-__kernel __attribute__((reqd_work_group_size(EDGE, EDGE, 1)))
-void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-           const contraction geometry) {
+__kernel __attribute__((reqd_work_group_size(EDGE, EDGE, 1))) void tiled(
+    __global const STORAGE *restrict a,
+    __global const STORAGE *restrict b,
+    __global void *restrict out,
+    const contraction geometry) {
     __local REAL a_tile[EDGE][TILE + 1], b_tile[EDGE][TILE + 1];
     const contraction g = geometry;
     const long x = get_local_id(0), y = get_local_id(1);
@@ -90,8 +92,11 @@ void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict 
 }
 #endif
 
-__kernel void direct(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-                     const contraction geometry) {
+__kernel void direct(
+    __global const STORAGE *restrict a,
+    __global const STORAGE *restrict b,
+    __global void *restrict out,
+    const contraction geometry) {
     const contraction g = geometry;
     const long column = get_global_id(0), row = get_global_id(1);
     const long z = get_global_id(2), outer = z / g.inner_batch, inner = z % g.inner_batch;

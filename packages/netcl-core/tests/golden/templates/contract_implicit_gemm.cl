@@ -89,9 +89,11 @@ static inline int2 both_offsets(const int index, const long* extent, const long*
     return at + (int2)((int)rest * (int)one[0], (int)rest * (int)other[0]);
 }
 
-__kernel __attribute__((reqd_work_group_size(ITEMS_X, ITEMS_Y, 1)))
-void windows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-             const windowed geometry) {
+__kernel __attribute__((reqd_work_group_size(ITEMS_X, ITEMS_Y, 1))) void windows(
+    __global const STORAGE *restrict a,
+    __global const STORAGE *restrict b,
+    __global void *restrict out,
+    const windowed geometry) {
     __local REAL_4 a_tile[DEEP * ROW_A / 4], b_tile[DEEP * ROW_B / 4];
     __local int2 steps[2][DEEP];
     __local REAL* a_local = (__local REAL*)a_tile;

@@ -239,20 +239,6 @@ static inline void copy_inner(__local ushort* tile, __global const ushort* from,
     }
 }
 
-#if COLUMN_PIXELS || TERM_PIXELS
-// Pixels of padded images: `plane` of an image, `wide` of a row, the elements from one image, row and pixel to the
-// next, and of the results from one image to the next.
-typedef struct { divisor plane, wide; long image, row, pixel, out; } pixels;
-
-static inline int pixel_begin(const pixels form, const int number) {
-    const int n = quotient(number, form.plane), at = number - n * (int)form.plane.size;
-    const int y = quotient(at, form.wide), x = at - y * (int)form.wide.size;
-    return n * (int)form.image + y * (int)form.row + x * (int)form.pixel;
-}
-#define PIXELS_PARAMETER , const pixels form
-#else
-#define PIXELS_PARAMETER
-#endif
 
 #if COLUMN_PIXELS
 #define BEGINS (SPAN_N / (ITEMS / ALONG_CHUNKS))  // pixels of a work-item
@@ -316,8 +302,6 @@ static inline void copy_terms(__local ushort* tile, __global const ushort* from,
 #define B_PLANE(product) (B_PLANES >> (product) * 2 & 3)
 
 #if PARTS
-#define WHOLE_OPERANDS , __global const float* a_whole, __global const float* b_whole, const long a_plane, const long b_plane
-
 static NOT_INLINED float whole_sum(__global const float* a, const long a_k, __global const float* b, const long b_k, const int first,
                                    const int last, const int segment, const int jump) {
     float sum = 0;
@@ -325,7 +309,6 @@ static NOT_INLINED float whole_sum(__global const float* a, const long a_k, __gl
     return sum;
 }
 #else
-#define WHOLE_OPERANDS
 #define a_plane 0
 #define b_plane 0
 #endif
@@ -342,9 +325,16 @@ static NOT_INLINED float whole_sum(__global const float* a, const long a_k, __gl
                 sums[i][j][e] = 0; \
             }
 
-__kernel ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void matrix_unit(__global const ushort* restrict a_, __global const ushort* restrict b_, __global RESULT* restrict out, const product g,
-                 const int splits, const int part, const long out_part, const int segment, const int jump PIXELS_PARAMETER WHOLE_OPERANDS) {
+__kernel ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void matrix_unit(
+    __global const ushort *restrict a_,
+    __global const ushort *restrict b_,
+    __global RESULT *restrict out,
+    const product g,
+    const int splits,
+    const int part,
+    const long out_part,
+    const int segment,
+    const int jump) {
     __local ushort tiles[STAGES * (TILE_A + TILE_B)] ALIGNED_TILES;
     const uint item = get_local_id(0), warp = item / LANES, lane = item % LANES;
     UNIT_MEMORY(g.k)

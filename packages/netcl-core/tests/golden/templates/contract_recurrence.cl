@@ -3,7 +3,11 @@
 #define GATES 4
 #define VECTOR 8
 #define ROWS 3
+#define WIDE 4
 #define BACK_ROWS 6
+#define BACK_WIDE 2
+#define PLACE(j) ((j) * g.hidden)
+#define WEIGHT(j) ((j) * g.weight_gate)
 #define TILE_UNITS 8
 #define BACK_UNITS (2 * 8)
 #define LOOPS __attribute__((vec_type_hint(float16)))
@@ -22,7 +26,7 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
 // The arguments of a walk over the time steps of a recurrent net, and the formulas of a step, for all of its kernels.
-// recurrence_cells.py writes the statements for which a line of a kernel has `$name`.
+// recurrence_cells.py writes the parts of a kernel.
 //
 // forward    s = x[t] + bias + h[t-1] W^T for each gate, and then by the kind of cell (gates i f g o; r z n; one):
 //            lstm  c[t] = sigmoid(f) c[t-1] + sigmoid(i) tanh(g), h[t] = sigmoid(o) tanh(c[t])
@@ -43,8 +47,8 @@ typedef struct {
 static inline REALV logistic(const REALV x) { return 1 / (1 + exp(-x)); }
 
 // All time steps of a recurrent net, and all steps back. Batch rows are independent: the work-item that owns a row runs
-// all its time steps. recurrence_cells.py writes the statements for which a line has `$name`: unrolled rows and
-// vectors, and the state algebra of the kind of cell.
+// all its time steps. recurrence_cells.py writes the parts: unrolled rows and vectors, and the state algebra of the
+// kind of cell.
 //
 // One work-item: `rows` rows of the batch and `units` units of each gate, for the steps first .. last in the order of the
 // walk. It runs ROWS x WIDE accumulators over the state, or BACK_ROWS x BACK_WIDE over the gradients of the next step.
@@ -53,9 +57,16 @@ static inline REALV logistic(const REALV x) { return 1 / (1 + exp(-x)); }
 // hidden) in forward and (gates * hidden, hidden) in backward, or where tiles of units are whole, one such matrix for
 // each tile, so that it is read in order. No local memory.
 
-__kernel void forward(__global const REAL* x, __global const REAL* weight, __global const REAL* bias,
-                      __global const REAL* state, __global const REAL* cell, __global REAL* out, __global REAL* cells,
-                      __global REAL* kept, const walk g) {
+__kernel void forward(
+    __global const REAL *x,
+    __global const REAL *weight,
+    __global const REAL *bias,
+    __global const REAL *state,
+    __global const REAL *cell,
+    __global REAL *out,
+    __global REAL *cells,
+    __global REAL *kept,
+    const walk g) {
     const long rows_begin = get_global_id(1) * g.rows, rows_end = min(g.n, rows_begin + g.rows);
     const long units_begin = get_global_id(0) * g.units, units_end = min(g.hidden, units_begin + g.units);
     const long plane = g.n * g.hidden;
@@ -65,26 +76,53 @@ __kernel void forward(__global const REAL* x, __global const REAL* weight, __glo
         __global const REAL* cell_before = s == 0 ? cell : cells + past * plane;
         for (long unit = units_begin; unit < units_end; unit += TILE_UNITS) {
             const long u = min(unit, g.hidden - TILE_UNITS);
-            const REALV e0 = g.biased ? GLOAD(bias + u + ((0) * g.hidden)) : (REALV)(0);
-            const REALV e1 = g.biased ? GLOAD(bias + u + ((1) * g.hidden)) : (REALV)(0);
-            const REALV e2 = g.biased ? GLOAD(bias + u + ((2) * g.hidden)) : (REALV)(0);
-            const REALV e3 = g.biased ? GLOAD(bias + u + ((3) * g.hidden)) : (REALV)(0);
+            const REALV e0 = g.biased ? GLOAD(bias + u + PLACE(0)) : (REALV)(0);
+            const REALV e1 = g.biased ? GLOAD(bias + u + PLACE(1)) : (REALV)(0);
+            const REALV e2 = g.biased ? GLOAD(bias + u + PLACE(2)) : (REALV)(0);
+            const REALV e3 = g.biased ? GLOAD(bias + u + PLACE(3)) : (REALV)(0);
             for (long r = rows_begin; r < rows_end; r += ROWS) {
                 const long row0 = min(r + 0, rows_end - 1); __global const REAL* p0 = before + row0 * g.hidden;
                 const long row1 = min(r + 1, rows_end - 1); __global const REAL* p1 = before + row1 * g.hidden;
                 const long row2 = min(r + 2, rows_end - 1); __global const REAL* p2 = before + row2 * g.hidden;
-                REALV c0_0 = 0; REALV c0_1 = 0; REALV c0_2 = 0; REALV c0_3 = 0;
-                REALV c1_0 = 0; REALV c1_1 = 0; REALV c1_2 = 0; REALV c1_3 = 0;
-                REALV c2_0 = 0; REALV c2_1 = 0; REALV c2_2 = 0; REALV c2_3 = 0;
+                REALV c0_0 = 0;
+                REALV c0_1 = 0;
+                REALV c0_2 = 0;
+                REALV c0_3 = 0;
+                REALV c1_0 = 0;
+                REALV c1_1 = 0;
+                REALV c1_2 = 0;
+                REALV c1_3 = 0;
+                REALV c2_0 = 0;
+                REALV c2_1 = 0;
+                REALV c2_2 = 0;
+                REALV c2_3 = 0;
                 __global const REAL* w = weight + u * g.weight_unit;
                 for (long k = 0; k < g.hidden; k++, w += g.weight_step) {
-                    const REALV b0 = GLOAD(w + 0 * g.weight_gate);
-                    const REALV b1 = GLOAD(w + 1 * g.weight_gate);
-                    const REALV b2 = GLOAD(w + 2 * g.weight_gate);
-                    const REALV b3 = GLOAD(w + 3 * g.weight_gate);
-                    { const REAL a = p0[k]; c0_0 += a * b0; c0_1 += a * b1; c0_2 += a * b2; c0_3 += a * b3; }
-                    { const REAL a = p1[k]; c1_0 += a * b0; c1_1 += a * b1; c1_2 += a * b2; c1_3 += a * b3; }
-                    { const REAL a = p2[k]; c2_0 += a * b0; c2_1 += a * b1; c2_2 += a * b2; c2_3 += a * b3; }
+                    const REALV b0 = GLOAD(w + WEIGHT(0));
+                    const REALV b1 = GLOAD(w + WEIGHT(1));
+                    const REALV b2 = GLOAD(w + WEIGHT(2));
+                    const REALV b3 = GLOAD(w + WEIGHT(3));
+                    {
+                        const REAL a = p0[k];
+                        c0_0 += a * b0;
+                        c0_1 += a * b1;
+                        c0_2 += a * b2;
+                        c0_3 += a * b3;
+                    }
+                    {
+                        const REAL a = p1[k];
+                        c1_0 += a * b0;
+                        c1_1 += a * b1;
+                        c1_2 += a * b2;
+                        c1_3 += a * b3;
+                    }
+                    {
+                        const REAL a = p2[k];
+                        c2_0 += a * b0;
+                        c2_1 += a * b1;
+                        c2_2 += a * b2;
+                        c2_3 += a * b3;
+                    }
                 }
                 {
                     const long at = (now * g.n + row0) * g.hidden + u, gate = (now * g.n + row0) * GATES * g.hidden + u;
@@ -127,11 +165,21 @@ __kernel void forward(__global const REAL* x, __global const REAL* weight, __glo
     }
 }
 
-__kernel void backward(__global const REAL* weight, __global const REAL* state, __global const REAL* cell,
-                       __global const REAL* out, __global const REAL* cells, __global const REAL* kept,
-                       __global const REAL* by_out, __global const REAL* by_cells, __global REAL* by_x,
-                       __global REAL* by_sum, __global REAL* by_state, __global REAL* by_cell, __global REAL* carry,
-                       const walk g) {
+__kernel void backward(
+    __global const REAL *weight,
+    __global const REAL *state,
+    __global const REAL *cell,
+    __global const REAL *out,
+    __global const REAL *cells,
+    __global const REAL *kept,
+    __global const REAL *by_out,
+    __global const REAL *by_cells,
+    __global REAL *by_x,
+    __global REAL *by_sum,
+    __global REAL *by_state,
+    __global REAL *by_cell,
+    __global REAL *carry,
+    const walk g) {
     const long rows_begin = get_global_id(1) * g.rows, rows_end = min(g.n, rows_begin + g.rows);
     const long units_begin = get_global_id(0) * g.units, units_end = min(g.hidden, units_begin + g.units);
     const long plane = g.n * g.hidden;
@@ -151,27 +199,57 @@ __kernel void backward(__global const REAL* weight, __global const REAL* state, 
                 const long row3 = min(r + 3, rows_end - 1); __global const REAL* p3 = after + row3 * GATES * g.hidden;
                 const long row4 = min(r + 4, rows_end - 1); __global const REAL* p4 = after + row4 * GATES * g.hidden;
                 const long row5 = min(r + 5, rows_end - 1); __global const REAL* p5 = after + row5 * GATES * g.hidden;
-                REALV c0_0 = 0; REALV c0_1 = 0;
-                REALV c1_0 = 0; REALV c1_1 = 0;
-                REALV c2_0 = 0; REALV c2_1 = 0;
-                REALV c3_0 = 0; REALV c3_1 = 0;
-                REALV c4_0 = 0; REALV c4_1 = 0;
-                REALV c5_0 = 0; REALV c5_1 = 0;
+                REALV c0_0 = 0;
+                REALV c0_1 = 0;
+                REALV c1_0 = 0;
+                REALV c1_1 = 0;
+                REALV c2_0 = 0;
+                REALV c2_1 = 0;
+                REALV c3_0 = 0;
+                REALV c3_1 = 0;
+                REALV c4_0 = 0;
+                REALV c4_1 = 0;
+                REALV c5_0 = 0;
+                REALV c5_1 = 0;
                 if (s < g.steps - 1) {
                     __global const REAL* w = weight + u * g.weight_unit;
                     for (long k = 0; k < GATES * g.hidden; k++, w += g.weight_step) {
-                        const REALV b0 = GLOAD(w + 0 * 8);
-                        const REALV b1 = GLOAD(w + 1 * 8);
-                        { const REAL a = p0[k]; c0_0 += a * b0; c0_1 += a * b1; }
-                        { const REAL a = p1[k]; c1_0 += a * b0; c1_1 += a * b1; }
-                        { const REAL a = p2[k]; c2_0 += a * b0; c2_1 += a * b1; }
-                        { const REAL a = p3[k]; c3_0 += a * b0; c3_1 += a * b1; }
-                        { const REAL a = p4[k]; c4_0 += a * b0; c4_1 += a * b1; }
-                        { const REAL a = p5[k]; c5_0 += a * b0; c5_1 += a * b1; }
+                        const REALV b0 = GLOAD(w + 0 * VECTOR);
+                        const REALV b1 = GLOAD(w + 1 * VECTOR);
+                        {
+                            const REAL a = p0[k];
+                            c0_0 += a * b0;
+                            c0_1 += a * b1;
+                        }
+                        {
+                            const REAL a = p1[k];
+                            c1_0 += a * b0;
+                            c1_1 += a * b1;
+                        }
+                        {
+                            const REAL a = p2[k];
+                            c2_0 += a * b0;
+                            c2_1 += a * b1;
+                        }
+                        {
+                            const REAL a = p3[k];
+                            c3_0 += a * b0;
+                            c3_1 += a * b1;
+                        }
+                        {
+                            const REAL a = p4[k];
+                            c4_0 += a * b0;
+                            c4_1 += a * b1;
+                        }
+                        {
+                            const REAL a = p5[k];
+                            c5_0 += a * b0;
+                            c5_1 += a * b1;
+                        }
                     }
                 }
                 {
-                    const long unit_at = u + 0 * 8, here = row0 * g.hidden + unit_at, at = now * plane + here;
+                    const long unit_at = u + 0 * VECTOR, here = row0 * g.hidden + unit_at, at = now * plane + here;
                     const long gate = (now * g.n + row0) * GATES * g.hidden + unit_at;
                     REALV dh = c0_0;
                     REALV dc = s < g.steps - 1 ? GLOAD(carried + here) : (REALV)(0);
@@ -191,7 +269,7 @@ __kernel void backward(__global const REAL* weight, __global const REAL* state, 
                     }
                 }
                 {
-                    const long unit_at = u + 1 * 8, here = row0 * g.hidden + unit_at, at = now * plane + here;
+                    const long unit_at = u + 1 * VECTOR, here = row0 * g.hidden + unit_at, at = now * plane + here;
                     const long gate = (now * g.n + row0) * GATES * g.hidden + unit_at;
                     REALV dh = c0_1;
                     REALV dc = s < g.steps - 1 ? GLOAD(carried + here) : (REALV)(0);
@@ -211,7 +289,7 @@ __kernel void backward(__global const REAL* weight, __global const REAL* state, 
                     }
                 }
                 {
-                    const long unit_at = u + 0 * 8, here = row1 * g.hidden + unit_at, at = now * plane + here;
+                    const long unit_at = u + 0 * VECTOR, here = row1 * g.hidden + unit_at, at = now * plane + here;
                     const long gate = (now * g.n + row1) * GATES * g.hidden + unit_at;
                     REALV dh = c1_0;
                     REALV dc = s < g.steps - 1 ? GLOAD(carried + here) : (REALV)(0);
@@ -231,7 +309,7 @@ __kernel void backward(__global const REAL* weight, __global const REAL* state, 
                     }
                 }
                 {
-                    const long unit_at = u + 1 * 8, here = row1 * g.hidden + unit_at, at = now * plane + here;
+                    const long unit_at = u + 1 * VECTOR, here = row1 * g.hidden + unit_at, at = now * plane + here;
                     const long gate = (now * g.n + row1) * GATES * g.hidden + unit_at;
                     REALV dh = c1_1;
                     REALV dc = s < g.steps - 1 ? GLOAD(carried + here) : (REALV)(0);
@@ -251,7 +329,7 @@ __kernel void backward(__global const REAL* weight, __global const REAL* state, 
                     }
                 }
                 {
-                    const long unit_at = u + 0 * 8, here = row2 * g.hidden + unit_at, at = now * plane + here;
+                    const long unit_at = u + 0 * VECTOR, here = row2 * g.hidden + unit_at, at = now * plane + here;
                     const long gate = (now * g.n + row2) * GATES * g.hidden + unit_at;
                     REALV dh = c2_0;
                     REALV dc = s < g.steps - 1 ? GLOAD(carried + here) : (REALV)(0);
@@ -271,7 +349,7 @@ __kernel void backward(__global const REAL* weight, __global const REAL* state, 
                     }
                 }
                 {
-                    const long unit_at = u + 1 * 8, here = row2 * g.hidden + unit_at, at = now * plane + here;
+                    const long unit_at = u + 1 * VECTOR, here = row2 * g.hidden + unit_at, at = now * plane + here;
                     const long gate = (now * g.n + row2) * GATES * g.hidden + unit_at;
                     REALV dh = c2_1;
                     REALV dc = s < g.steps - 1 ? GLOAD(carried + here) : (REALV)(0);
@@ -291,7 +369,7 @@ __kernel void backward(__global const REAL* weight, __global const REAL* state, 
                     }
                 }
                 {
-                    const long unit_at = u + 0 * 8, here = row3 * g.hidden + unit_at, at = now * plane + here;
+                    const long unit_at = u + 0 * VECTOR, here = row3 * g.hidden + unit_at, at = now * plane + here;
                     const long gate = (now * g.n + row3) * GATES * g.hidden + unit_at;
                     REALV dh = c3_0;
                     REALV dc = s < g.steps - 1 ? GLOAD(carried + here) : (REALV)(0);
@@ -311,7 +389,7 @@ __kernel void backward(__global const REAL* weight, __global const REAL* state, 
                     }
                 }
                 {
-                    const long unit_at = u + 1 * 8, here = row3 * g.hidden + unit_at, at = now * plane + here;
+                    const long unit_at = u + 1 * VECTOR, here = row3 * g.hidden + unit_at, at = now * plane + here;
                     const long gate = (now * g.n + row3) * GATES * g.hidden + unit_at;
                     REALV dh = c3_1;
                     REALV dc = s < g.steps - 1 ? GLOAD(carried + here) : (REALV)(0);
@@ -331,7 +409,7 @@ __kernel void backward(__global const REAL* weight, __global const REAL* state, 
                     }
                 }
                 {
-                    const long unit_at = u + 0 * 8, here = row4 * g.hidden + unit_at, at = now * plane + here;
+                    const long unit_at = u + 0 * VECTOR, here = row4 * g.hidden + unit_at, at = now * plane + here;
                     const long gate = (now * g.n + row4) * GATES * g.hidden + unit_at;
                     REALV dh = c4_0;
                     REALV dc = s < g.steps - 1 ? GLOAD(carried + here) : (REALV)(0);
@@ -351,7 +429,7 @@ __kernel void backward(__global const REAL* weight, __global const REAL* state, 
                     }
                 }
                 {
-                    const long unit_at = u + 1 * 8, here = row4 * g.hidden + unit_at, at = now * plane + here;
+                    const long unit_at = u + 1 * VECTOR, here = row4 * g.hidden + unit_at, at = now * plane + here;
                     const long gate = (now * g.n + row4) * GATES * g.hidden + unit_at;
                     REALV dh = c4_1;
                     REALV dc = s < g.steps - 1 ? GLOAD(carried + here) : (REALV)(0);
@@ -371,7 +449,7 @@ __kernel void backward(__global const REAL* weight, __global const REAL* state, 
                     }
                 }
                 {
-                    const long unit_at = u + 0 * 8, here = row5 * g.hidden + unit_at, at = now * plane + here;
+                    const long unit_at = u + 0 * VECTOR, here = row5 * g.hidden + unit_at, at = now * plane + here;
                     const long gate = (now * g.n + row5) * GATES * g.hidden + unit_at;
                     REALV dh = c5_0;
                     REALV dc = s < g.steps - 1 ? GLOAD(carried + here) : (REALV)(0);
@@ -391,7 +469,7 @@ __kernel void backward(__global const REAL* weight, __global const REAL* state, 
                     }
                 }
                 {
-                    const long unit_at = u + 1 * 8, here = row5 * g.hidden + unit_at, at = now * plane + here;
+                    const long unit_at = u + 1 * VECTOR, here = row5 * g.hidden + unit_at, at = now * plane + here;
                     const long gate = (now * g.n + row5) * GATES * g.hidden + unit_at;
                     REALV dh = c5_1;
                     REALV dc = s < g.steps - 1 ? GLOAD(carried + here) : (REALV)(0);

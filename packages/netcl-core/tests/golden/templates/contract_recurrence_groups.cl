@@ -6,8 +6,15 @@
 #define GLOAD(p) (*(p))
 #define GSTORE(x, p) (*(p) = (x))
 #define ROWS 1
+#define WIDE 4
+#define BACK_ROWS 1
+#define BACK_WIDE 1
+#define PLACE(j) ((j) * g.hidden)
+#define WEIGHT(j) ((j) * g.weight_gate)
 #define HIDDEN 64
 #define SPLIT 8
+#define OTHERS 7
+#define MORE 6
 #define CHUNK 8
 #define LOOPS __attribute__((vec_type_hint(float16)))
 #define JOIN_(a, b) a##b
@@ -17,7 +24,7 @@
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
 // The arguments of a walk over the time steps of a recurrent net, and the formulas of a step, for all of its kernels.
-// recurrence_cells.py writes the statements for which a line of a kernel has `$name`.
+// recurrence_cells.py writes the parts of a kernel.
 //
 // forward    s = x[t] + bias + h[t-1] W^T for each gate, and then by the kind of cell (gates i f g o; r z n; one):
 //            lstm  c[t] = sigmoid(f) c[t-1] + sigmoid(i) tanh(g), h[t] = sigmoid(o) tanh(c[t])
@@ -52,40 +59,89 @@ static inline REALV logistic(const REALV x) { return 1 / (1 + exp(-x)); }
 #define SHARED(count)
 #endif
 
-__kernel __attribute__((reqd_work_group_size(HIDDEN * SPLIT, 1, 1)))
-void forward(__global const REAL* x, __global const REAL* weight, __global const REAL* bias, __global const REAL* state,
-             __global const REAL* cell, __global REAL* out, __global REAL* cells, __global REAL* kept, const walk g) {
+__kernel __attribute__((reqd_work_group_size(HIDDEN * SPLIT, 1, 1))) void forward(
+    __global const REAL *x,
+    __global const REAL *weight,
+    __global const REAL *bias,
+    __global const REAL *state,
+    __global const REAL *cell,
+    __global REAL *out,
+    __global REAL *cells,
+    __global REAL *kept,
+    const walk g) {
     SHARED(ROWS * GATES)
     const int part = get_local_id(0) / HIDDEN, u = get_local_id(0) % HIDDEN;
     const int begin = part * CHUNK, end = min(begin + CHUNK, HIDDEN);
     const long rows_begin = get_group_id(0) * ROWS, rows_end = min(g.n, rows_begin + ROWS);
     const long plane = g.n * g.hidden, r = rows_begin;
-    const REALV e0 = g.biased ? GLOAD(bias + u + ((0) * g.hidden)) : (REALV)(0);
-    const REALV e1 = g.biased ? GLOAD(bias + u + ((1) * g.hidden)) : (REALV)(0);
-    const REALV e2 = g.biased ? GLOAD(bias + u + ((2) * g.hidden)) : (REALV)(0);
-    const REALV e3 = g.biased ? GLOAD(bias + u + ((3) * g.hidden)) : (REALV)(0);
+    const REALV e0 = g.biased ? GLOAD(bias + u + PLACE(0)) : (REALV)(0);
+    const REALV e1 = g.biased ? GLOAD(bias + u + PLACE(1)) : (REALV)(0);
+    const REALV e2 = g.biased ? GLOAD(bias + u + PLACE(2)) : (REALV)(0);
+    const REALV e3 = g.biased ? GLOAD(bias + u + PLACE(3)) : (REALV)(0);
     for (long s = 0; s < g.steps; s++) {
         const long now = g.reverse ? g.steps - 1 - s : s, past = g.reverse ? now + 1 : now - 1;
         __global const REAL* before = s == 0 ? state : out + past * plane;
         __global const REAL* cell_before = s == 0 ? cell : cells + past * plane;
         const long row0 = min(r + 0, rows_end - 1); __global const REAL* p0 = before + row0 * g.hidden;
-        REALV c0_0 = 0; REALV c0_1 = 0; REALV c0_2 = 0; REALV c0_3 = 0;
+        REALV c0_0 = 0;
+        REALV c0_1 = 0;
+        REALV c0_2 = 0;
+        REALV c0_3 = 0;
         __global const REAL* w = weight + u + begin * GATES * HIDDEN;
         #pragma unroll 8
         for (int k = begin; k < end; k++, w += GATES * HIDDEN) {
-            const REALV b0 = GLOAD(w + 0 * g.weight_gate);
-            const REALV b1 = GLOAD(w + 1 * g.weight_gate);
-            const REALV b2 = GLOAD(w + 2 * g.weight_gate);
-            const REALV b3 = GLOAD(w + 3 * g.weight_gate);
-            { const REAL a = p0[k]; c0_0 += a * b0; c0_1 += a * b1; c0_2 += a * b2; c0_3 += a * b3; }
+            const REALV b0 = GLOAD(w + WEIGHT(0));
+            const REALV b1 = GLOAD(w + WEIGHT(1));
+            const REALV b2 = GLOAD(w + WEIGHT(2));
+            const REALV b3 = GLOAD(w + WEIGHT(3));
+            {
+                const REAL a = p0[k];
+                c0_0 += a * b0;
+                c0_1 += a * b1;
+                c0_2 += a * b2;
+                c0_3 += a * b3;
+            }
         }
-        if (part > 0) { shared[part - 1][0][u] = c0_0; shared[part - 1][1][u] = c0_1; shared[part - 1][2][u] = c0_2; shared[part - 1][3][u] = c0_3; }
+        if (part > 0) {
+            shared[part - 1][0 * WIDE + 0][u] = c0_0;
+            shared[part - 1][0 * WIDE + 1][u] = c0_1;
+            shared[part - 1][0 * WIDE + 2][u] = c0_2;
+            shared[part - 1][0 * WIDE + 3][u] = c0_3;
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
         if (part == 0) {
-            c0_0 += shared[0][0][u] + shared[1][0][u] + shared[2][0][u] + shared[3][0][u] + shared[4][0][u] + shared[5][0][u] + shared[6][0][u];
-            c0_1 += shared[0][1][u] + shared[1][1][u] + shared[2][1][u] + shared[3][1][u] + shared[4][1][u] + shared[5][1][u] + shared[6][1][u];
-            c0_2 += shared[0][2][u] + shared[1][2][u] + shared[2][2][u] + shared[3][2][u] + shared[4][2][u] + shared[5][2][u] + shared[6][2][u];
-            c0_3 += shared[0][3][u] + shared[1][3][u] + shared[2][3][u] + shared[3][3][u] + shared[4][3][u] + shared[5][3][u] + shared[6][3][u];
+            c0_0 += shared[0][0 * WIDE + 0][u]
+                + shared[0 + 1][0 * WIDE + 0][u]
+                + shared[1 + 1][0 * WIDE + 0][u]
+                + shared[2 + 1][0 * WIDE + 0][u]
+                + shared[3 + 1][0 * WIDE + 0][u]
+                + shared[4 + 1][0 * WIDE + 0][u]
+                + shared[5 + 1][0 * WIDE + 0][u]
+                ;
+            c0_1 += shared[0][0 * WIDE + 1][u]
+                + shared[0 + 1][0 * WIDE + 1][u]
+                + shared[1 + 1][0 * WIDE + 1][u]
+                + shared[2 + 1][0 * WIDE + 1][u]
+                + shared[3 + 1][0 * WIDE + 1][u]
+                + shared[4 + 1][0 * WIDE + 1][u]
+                + shared[5 + 1][0 * WIDE + 1][u]
+                ;
+            c0_2 += shared[0][0 * WIDE + 2][u]
+                + shared[0 + 1][0 * WIDE + 2][u]
+                + shared[1 + 1][0 * WIDE + 2][u]
+                + shared[2 + 1][0 * WIDE + 2][u]
+                + shared[3 + 1][0 * WIDE + 2][u]
+                + shared[4 + 1][0 * WIDE + 2][u]
+                + shared[5 + 1][0 * WIDE + 2][u]
+                ;
+            c0_3 += shared[0][0 * WIDE + 3][u]
+                + shared[0 + 1][0 * WIDE + 3][u]
+                + shared[1 + 1][0 * WIDE + 3][u]
+                + shared[2 + 1][0 * WIDE + 3][u]
+                + shared[3 + 1][0 * WIDE + 3][u]
+                + shared[4 + 1][0 * WIDE + 3][u]
+                + shared[5 + 1][0 * WIDE + 3][u]
+                ;
             {
                 const long at = (now * g.n + row0) * g.hidden + u, gate = (now * g.n + row0) * GATES * g.hidden + u;
                 const REALV in = logistic(c0_0 + e0 + GLOAD(x + gate));
@@ -103,11 +159,21 @@ void forward(__global const REAL* x, __global const REAL* weight, __global const
     }
 }
 
-__kernel __attribute__((reqd_work_group_size(HIDDEN * SPLIT, 1, 1)))
-void backward(__global const REAL* weight, __global const REAL* state, __global const REAL* cell,
-              __global const REAL* out, __global const REAL* cells, __global const REAL* kept,
-              __global const REAL* by_out, __global const REAL* by_cells, __global REAL* by_x, __global REAL* by_sum,
-              __global REAL* by_state, __global REAL* by_cell, __global REAL* carry, const walk g) {
+__kernel __attribute__((reqd_work_group_size(HIDDEN * SPLIT, 1, 1))) void backward(
+    __global const REAL *weight,
+    __global const REAL *state,
+    __global const REAL *cell,
+    __global const REAL *out,
+    __global const REAL *cells,
+    __global const REAL *kept,
+    __global const REAL *by_out,
+    __global const REAL *by_cells,
+    __global REAL *by_x,
+    __global REAL *by_sum,
+    __global REAL *by_state,
+    __global REAL *by_cell,
+    __global REAL *carry,
+    const walk g) {
     SHARED(ROWS)
     const int part = get_local_id(0) / HIDDEN, u = get_local_id(0) % HIDDEN;
     const int begin = part * GATES * CHUNK, end = min(begin + GATES * CHUNK, GATES * HIDDEN);
@@ -126,16 +192,28 @@ void backward(__global const REAL* weight, __global const REAL* state, __global 
             __global const REAL* w = weight + u + begin * HIDDEN;
             #pragma unroll 8
             for (int k = begin; k < end; k++, w += HIDDEN) {
-                const REALV b0 = GLOAD(w + 0 * 1);
-                { const REAL a = p0[k]; c0_0 += a * b0; }
+                const REALV b0 = GLOAD(w + 0 * VECTOR);
+                {
+                    const REAL a = p0[k];
+                    c0_0 += a * b0;
+                }
             }
         }
-        if (part > 0) { shared[part - 1][0][u] = c0_0; }
+        if (part > 0) {
+            shared[part - 1][0 * BACK_WIDE + 0][u] = c0_0;
+        }
         barrier(CLK_LOCAL_MEM_FENCE);
         if (part == 0) {
-            c0_0 += shared[0][0][u] + shared[1][0][u] + shared[2][0][u] + shared[3][0][u] + shared[4][0][u] + shared[5][0][u] + shared[6][0][u];
+            c0_0 += shared[0][0 * BACK_WIDE + 0][u]
+                + shared[0 + 1][0 * BACK_WIDE + 0][u]
+                + shared[1 + 1][0 * BACK_WIDE + 0][u]
+                + shared[2 + 1][0 * BACK_WIDE + 0][u]
+                + shared[3 + 1][0 * BACK_WIDE + 0][u]
+                + shared[4 + 1][0 * BACK_WIDE + 0][u]
+                + shared[5 + 1][0 * BACK_WIDE + 0][u]
+                ;
             {
-                const long unit_at = u + 0 * 1, here = row0 * g.hidden + unit_at, at = now * plane + here;
+                const long unit_at = u + 0 * VECTOR, here = row0 * g.hidden + unit_at, at = now * plane + here;
                 const long gate = (now * g.n + row0) * GATES * g.hidden + unit_at;
                 REALV dh = c0_0;
                 REALV dc = s < g.steps - 1 ? GLOAD(carried + here) : (REALV)(0);

@@ -44,9 +44,14 @@ typedef struct {
 #define NEXT_SLICE COLUMNS
 #endif
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void slices(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out, const product g,
-            const int splits, const int split, const long out_part) {
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void slices(
+    __global const STORAGE *restrict a,
+    __global const STORAGE *restrict b,
+    __global void *restrict out,
+    const product g,
+    const int splits,
+    const int split,
+    const long out_part) {
     __local REAL shares[ROWS][GROUP];
     const int item = get_local_id(0), slice = SLICE_OF(item);
     const int column = get_group_id(0) * COLUMNS + COLUMN_OF(item), row = get_group_id(1) * ROWS, n = g.n;

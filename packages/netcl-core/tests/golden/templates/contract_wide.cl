@@ -72,7 +72,8 @@ typedef struct {
 // wide   work-group of ITEMS_X x ITEMS_Y: a tile of SPAN_ROWS x SPAN outputs, 8 x 8 per work-item in quarters of 4 x 4, k in
 //        steps of DEEP through two tiles of each operand in local memory, of which one is read while the other is filled
 //        (2 * DEEP * (SPAN_ROWS + SPAN + 8) elements). A_LANES and B_LANES elements are loaded at a time, along k
-//        (A_ALONG, B_ALONG) or across it, and OUT_LANES are stored, all of 32 bits if they are several. Partial sum s of `splits` goes to `out` + s * out_part.
+//        (A_ALONG, B_ALONG) or across it, and OUT_LANES are stored, all of 32 bits if they are several. Partial sum s of
+//        `splits` goes to `out` + s * out_part.
 //
 // Offsets within a matrix have 32 bits. Without split-K, sums go through epilogue(sum, operands...) if there are operands.
 // Contraction of a*b+c into one rounding is allowed here.
@@ -113,9 +114,14 @@ typedef struct {
     tile[(k) * (width) + (across)] = part.s0; tile[((k) + 1) * (width) + (across)] = part.s1; \
     tile[((k) + 2) * (width) + (across)] = part.s2; tile[((k) + 3) * (width) + (across)] = part.s3;
 
-__kernel __attribute__((reqd_work_group_size(ITEMS_X, ITEMS_Y, 1)))
-void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out, const product g,
-          const int splits, const int split, const long out_part) {
+__kernel __attribute__((reqd_work_group_size(ITEMS_X, ITEMS_Y, 1))) void wide(
+    __global const STORAGE *restrict a,
+    __global const STORAGE *restrict b,
+    __global void *restrict out,
+    const product g,
+    const int splits,
+    const int split,
+    const long out_part) {
     __local REAL_4 a_tiles[2][DEEP * ROW_A / 4], b_tiles[2][DEEP * ROW_B / 4];
     const int x = get_local_id(0), y = get_local_id(1), item = y * ITEMS_X + x;
     const int m = g.m, n = g.n, row = get_group_id(1) * SPAN_ROWS, column = get_group_id(0) * SPAN;

@@ -34,7 +34,7 @@ static inline float8 rounded_vector(const float8 x) { return widened(narrowed(x)
 #define RAW_STORE(x, p, i) ((p)[i] = (x))
 #define GATHER(p, from) WIDEN((RAWV)(RAW_LOAD(p, (from)[0]), RAW_LOAD(p, (from)[1]), RAW_LOAD(p, (from)[2]), RAW_LOAD(p, (from)[3]), RAW_LOAD(p, (from)[4]), RAW_LOAD(p, (from)[5]), RAW_LOAD(p, (from)[6]), RAW_LOAD(p, (from)[7])))
 // Epilogue fusion: a kernel passes its sums through epilogue(sum, operands...) before it stores them. The operands are
-// OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes `$epilogue`, the declaration of the
+// OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes the part `epilogue`, the declaration of the
 // function, which follows the kernels in the text, or the addition of one operand.
 
 static inline REALV epilogue(const REALV sum, const REALV operand) { return sum + operand; }
@@ -295,7 +295,10 @@ typedef JOIN(RAW, TAKEN) __attribute__((aligned(sizeof(RAW)))) TAPS;
 #define TAP(j, x) taps[j] = x;
 
 // A work-item takes `each` vectors of the panels of ROW_TILES tiles of rows, RUN at a time.
-__kernel LOOPS void weight_tiles(__global const STORAGE* restrict w, __global REAL* restrict panels, const weights g) {
+__kernel LOOPS void weight_tiles(
+    __global const STORAGE *restrict w,
+    __global REAL *restrict panels,
+    const weights g) {
     const size_t tiles = (g.rows + ROWS - 1) / ROWS, groups = (tiles + ROW_TILES - 1) / ROW_TILES;
     const size_t tile_first = get_global_id(0) % groups * ROW_TILES, tile_last = min(tiles, tile_first + ROW_TILES);
     const size_t begin = get_global_id(0) / groups * g.each * VECTOR, end = min((size_t)g.panel, begin + g.each * VECTOR);
@@ -322,8 +325,11 @@ __kernel LOOPS void weight_tiles(__global const STORAGE* restrict w, __global RE
 }
 
 // A work-item takes `each` planes of `span` vectors of tiles, and computes their places once.
-__kernel LOOPS void output_tiles(__global const REAL* restrict sums, __global STORAGE* restrict out,
-                                 const outputs geometry, __global const STORAGE* restrict e1) {
+__kernel LOOPS void output_tiles(
+    __global const REAL *restrict sums,
+    __global STORAGE *restrict out,
+    const outputs geometry,
+    __global const STORAGE *restrict e1) {
     const outputs all = geometry;
     const tiling g = all.tiles;
     const size_t spans = (g.stride + g.span * VECTOR - 1) / (g.span * VECTOR), span = get_global_id(0) % spans;
@@ -353,8 +359,13 @@ static inline REALV first_of(__global const REAL* x, const int count) {
     return found;
 }
 
-__kernel LOOPS void weight_sums(__global const REAL* restrict sums, __global STORAGE* restrict out, const long size, const long step,
-                                const long items, const long offset) {
+__kernel LOOPS void weight_sums(
+    __global const REAL *restrict sums,
+    __global STORAGE *restrict out,
+    const long size,
+    const long step,
+    const long items,
+    const long offset) {
     out += offset;
     for (size_t first = get_global_id(0) * VECTOR; first < (size_t)size; first += items * VECTOR) {
         const int count = min((size_t)VECTOR, (size_t)size - first);

@@ -284,8 +284,12 @@ typedef struct {
 #define FROM_COLUMN(i) GLOAD(data + product * g.columns_product + min(column + v * VECTOR + i, g.columns - 1) * g.stride + k)
 #define TO_STRIP(i, x) GSTORE(x, strip + product * g.strip_product + (k + i) * COLUMNS + v * VECTOR);
 
-__kernel LOOPS void filter_gradients(__global const REAL* restrict grads, __global const REAL* restrict data,
-                                     __global STORAGE* restrict out, __global REAL* restrict scratch, const gradients geometry) {
+__kernel LOOPS void filter_gradients(
+    __global const REAL *restrict grads,
+    __global const REAL *restrict data,
+    __global STORAGE *restrict out,
+    __global REAL *restrict scratch,
+    const gradients geometry) {
     const gradients g = geometry;
     const long strips = (g.columns + COLUMNS - 1) / COLUMNS, column = get_global_id(0) % strips * COLUMNS;
     const long tiles = (g.rows + ROWS - 1) / ROWS, first = get_global_id(0) / strips * g.each, last = min(tiles, first + g.each);

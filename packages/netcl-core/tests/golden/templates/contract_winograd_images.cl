@@ -31,7 +31,7 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RAW_STORE(x, p, i) ((p)[i] = (x))
 #define GATHER(p, from) WIDEN((RAWV)(RAW_LOAD(p, (from)[0]), RAW_LOAD(p, (from)[1]), RAW_LOAD(p, (from)[2]), RAW_LOAD(p, (from)[3]), RAW_LOAD(p, (from)[4]), RAW_LOAD(p, (from)[5]), RAW_LOAD(p, (from)[6]), RAW_LOAD(p, (from)[7])))
 // Epilogue fusion: a kernel passes its sums through epilogue(sum, operands...) before it stores them. The operands are
-// OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes `$epilogue`, the declaration of the
+// OPERANDS pointers e1, e2, .. and their layouts, at least one. fused_epilogue.py writes the part `epilogue`, the declaration of the
 // function, which follows the kernels in the text, or the addition of one operand.
 
 static inline REALV epilogue(const REALV sum, const REALV operand) { return sum + operand; }
@@ -392,8 +392,13 @@ typedef struct {
 #define A_AT(p, i) p[i]
 #define PANEL_ROW(i) __global const REAL* a##i = panel + i;
 
-__kernel LOOPS void filter_images(__global const STORAGE* restrict x, __global const REAL* restrict panels, __global STORAGE* restrict out,
-                                  __global REAL* restrict scratch, const filtering geometry, __global const STORAGE* restrict e1) {
+__kernel LOOPS void filter_images(
+    __global const STORAGE *restrict x,
+    __global const REAL *restrict panels,
+    __global STORAGE *restrict out,
+    __global REAL *restrict scratch,
+    const filtering geometry,
+    __global const STORAGE *restrict e1) {
     const filtering all = geometry;
     const tiling g = all.images, o = all.outputs;
     const long ins = g.planes, tiles = (o.planes + ROWS - 1) / ROWS;

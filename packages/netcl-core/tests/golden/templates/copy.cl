@@ -1,12 +1,4 @@
 // copy/copy_1
-#ifdef __has_builtin
-#if __has_builtin(__builtin_nontemporal_store)
-#define STREAM(value, place) __builtin_nontemporal_store(value, place)
-#endif
-#endif
-#ifndef STREAM
-#define STREAM(value, place) *(place) = (value)
-#endif
 #pragma OPENCL FP_CONTRACT OFF
 #define BYTES 1
 #define LOOPS __attribute__((vec_type_hint(float16)))
@@ -42,9 +34,17 @@ typedef struct {
 // Where rows of the source are columns of the result (`transposing`), blocks of EDGE x EDGE pass through registers or private
 // memory: each cache line is then read and written once or twice, also where a power-of-two stride puts all lines in one set of
 // the cache. Tiles of EDGE columns are of elements of four bytes that are adjacent in the source's rows and in the result's.
-// A result that no cache holds `streams`: its lines are written whole, past the caches (by STREAM, defined before this text), and
+// A result that no cache holds `streams`: its lines are written whole, past the caches (by STREAM of the part `stream`), and
 // all runs of it begin at a multiple of 64 bytes.
 
+#ifdef __has_builtin
+#if __has_builtin(__builtin_nontemporal_store)
+#define STREAM(value, place) __builtin_nontemporal_store(value, place)
+#endif
+#endif
+#ifndef STREAM
+#define STREAM(value, place) *(place) = (value)
+#endif
 #define EDGE 16
 
 #if BYTES == 1
@@ -106,7 +106,10 @@ static SEPARATE void transpose(__global const element* s, const long step, const
         for (long c = 0; c < width; c++) t[r * out_row_step + c * out_step] = square[r][c];
 }
 
-__kernel void copy(__global const element* restrict source, __global element* restrict out, const copying g) {
+__kernel void copy(
+    __global const element *restrict source,
+    __global element *restrict out,
+    const copying g) {
     const size_t first = get_global_id(0) * g.block, last = min((size_t)g.tiles, (size_t)(first + g.block));
     const long source_step = g.source_stride[5], out_step = g.out_stride[5];
     for (size_t tile = first; tile < last; tile++) {

@@ -25,8 +25,12 @@ static inline REAL log_sum(const REAL a, const REAL b, const REAL c) {
     return top == -INFINITY ? top : top + log(exp(a - top) + exp(b - top) + exp(c - top));
 }
 
-__kernel void walk(__global const STORAGE* x, __global const uchar* jumps, __global const STORAGE* begins,
-                   __global STORAGE* out, const lattice g) {
+__kernel void walk(
+    __global const STORAGE *x,
+    __global const uchar *jumps,
+    __global const STORAGE *begins,
+    __global STORAGE *out,
+    const lattice g) {
     const long sample = get_group_id(0), plane = g.n * g.states;
     jumps += sample * g.states;
     for (long step = 0; step < g.steps; step++) {

@@ -3,7 +3,10 @@
 #define LOOPS __attribute__((vec_type_hint(float16)))
 // Rounds elements of float32 to the nearest of TF32, ties away from zero, for a unit that takes their high bits. NaN stays NaN.
 
-__kernel void round_tf32(__global const uint* restrict x, __global uint* restrict out, const long count) {
+__kernel void round_tf32(
+    __global const uint *restrict x,
+    __global uint *restrict out,
+    const long count) {
     const long i = get_global_id(0);
     if (i >= count) return;
     const uint bits = x[i], finite = (bits & 0x7f800000u) != 0x7f800000u, nan = (bits & 0x7fffffffu) > 0x7f800000u;

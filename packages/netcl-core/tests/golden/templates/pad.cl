@@ -40,18 +40,10 @@ typedef element padded_element;
 
 #define NARROW 16  // elements of a row that is shorter than a few vectors
 
-#ifdef EACH
-__kernel void pad(__global const element* restrict x, __global element* restrict out, const padding g) {
-    const uint at = get_global_id(0), width = g.padded[2], high = g.padded[1], deep = g.padded[0];
-    if (at >= (uint)g.rows * width) return;
-    const uint row = at / width, slab = row / high, plane = slab / deep;
-    const int i = (int)(at - row * width) - (int)g.low[2], y = (int)(row - slab * high) - (int)g.low[1];
-    const int z = (int)(slab - plane * deep) - (int)g.low[0];
-    const bool inside = i >= 0 && i < g.extent[2] && y >= 0 && y < g.extent[1] && z >= 0 && z < g.extent[0];
-    out[at] = inside ? x[g.offset + ((plane * g.extent[0] + z) * g.extent[1] + y) * g.extent[2] + i] : 0;
-}
-#else
-__kernel LOOPS void pad(__global const element* restrict x, __global padded_element* restrict out, const padding g) {
+__kernel LOOPS void pad(
+    __global const element *restrict x,
+    __global padded_element *restrict out,
+    const padding g) {
     const size_t first = get_global_id(0) * g.block, last = min((size_t)g.rows, (size_t)(first + g.block));
     const long width = g.padded[2];
     const long begin = clamp(g.low[2], 0L, width), end = clamp(g.low[2] + g.extent[2], begin, width);
@@ -92,4 +84,3 @@ __kernel LOOPS void pad(__global const element* restrict x, __global padded_elem
         for (long i = end; i < width; i++) target[i] = 0;
     }
 }
-#endif

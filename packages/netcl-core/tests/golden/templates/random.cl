@@ -126,7 +126,10 @@ static inline void turn(const words w, reals* cosine, reals* sine) {
 
 #if LANES == 1 && defined(KIND_KEPT)
 // True for elements that are kept, of four counters of a work-item. Tensors begin at multiples of 16 bytes.
-__kernel void draw(__global uchar* restrict out, __global const long* restrict state, const drawing g) {
+__kernel void draw(
+    __global uchar *restrict out,
+    __global const long *restrict state,
+    const drawing g) {
     const ulong key = (ulong)state[0], base = (ulong)state[1] + (ulong)g.offset, first = get_global_id(0) * 16;
     if (first >= (ulong)g.size) return;
     uchar kept[16];
@@ -144,7 +147,10 @@ __kernel void draw(__global uchar* restrict out, __global const long* restrict s
         for (uint i = 0; i < left; i++) out[first + i] = kept[i];
 }
 #else
-__kernel LOOPS void draw(__global STORAGE* restrict out, __global const long* restrict state, const drawing g) {
+__kernel LOOPS void draw(
+    __global STORAGE *restrict out,
+    __global const long *restrict state,
+    const drawing g) {
     const ulong key = (ulong)state[0], base = (ulong)state[1] + (ulong)g.offset;
     for (long step = 0; step < g.block; step++) {
         const ulong first = (get_global_id(0) * (ulong)g.block + step) * LANES;

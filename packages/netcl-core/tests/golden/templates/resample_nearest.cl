@@ -46,7 +46,10 @@ static inline int nearest_to(const int o, const int d, const sampling* g) {
     const int plane = quotient_by(sheet, g.magic[0], g.shift[0]), z = sheet - plane * (SIZE)[0], y = row - sheet * (SIZE)[1], x = item - row * (SIZE)[2]; \
     if (plane >= g.planes) break
 
-__kernel void nearest(__global const STORAGE* restrict source, __global STORAGE* restrict out, const sampling given) {
+__kernel void nearest(
+    __global const STORAGE *restrict source,
+    __global STORAGE *restrict out,
+    const sampling given) {
     sampling g = given;
     FIXED
 #pragma unroll
@@ -65,7 +68,10 @@ static inline int2 outputs_of(const int i, const int d, const sampling* g) {
     return (int2)(low, i < g->extent[d] - 1 ? min(g->out[d], high) : g->out[d]);
 }
 
-__kernel void nearest_gradient(__global const STORAGE* restrict grad, __global STORAGE* restrict out, const sampling given) {
+__kernel void nearest_gradient(
+    __global const STORAGE *restrict grad,
+    __global STORAGE *restrict out,
+    const sampling given) {
     sampling g = given;
     FIXED
     for (uint k = 0, item = FIRST; k < EACH; k++, item += get_local_size(0)) {

@@ -9,7 +9,7 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// The layout of a scan, (before, extent, after), and the state that is carried along. scan_states.py writes `$state`: the members
+// The layout of a scan, (before, extent, after), and the state that is carried along. scan_states.py writes the part `state`: the members
 // of a state and the macros that combine states.
 
 typedef struct {
@@ -26,7 +26,6 @@ typedef struct {
 }
 #define RESULT(a, b) ((b) - (b) == 0 ? (a) + (b) : (a))
 #define EMIT(a, b, p) STORE(RESULT(a, b), out, p)
-#define OPERANDS __global const STORAGE* restrict x
 
 typedef struct {
     REAL first;
@@ -63,7 +62,10 @@ typedef struct {
     for (int c = 0; c < (N); c++) to[row * g.after + column + c] = (state){a[c], b[c]}; \
 }
 
-__kernel void totals(OPERANDS, __global state* restrict to, const walk g) {
+__kernel void totals(
+    __global const STORAGE *restrict x,
+    __global state *restrict to,
+    const walk g) {
     EACH_CHUNK {
         PLACES;
         if (columns == WIDTH) TOTALS(WIDTH)
@@ -92,8 +94,11 @@ __kernel void totals(OPERANDS, __global state* restrict to, const walk g) {
         } \
 }
 
-__kernel void scan(OPERANDS, __global const state* restrict carries, __global STORAGE* restrict out,
-                   const walk g) {
+__kernel void scan(
+    __global const STORAGE *restrict x,
+    __global const state *restrict carries,
+    __global STORAGE *restrict out,
+    const walk g) {
     EACH_CHUNK {
         PLACES;
         if (columns == WIDTH) SCAN(WIDTH)
@@ -103,7 +108,10 @@ __kernel void scan(OPERANDS, __global const state* restrict carries, __global ST
 // The combination of the totals of chunks, for scan.cl.
 
 // Totals of totals; earlier totals are always combined forwards.
-__kernel void fold(__global const state* restrict from, __global state* restrict to, const walk g) {
+__kernel void fold(
+    __global const state *restrict from,
+    __global state *restrict to,
+    const walk g) {
     EACH_CHUNK {
         PLACES;
         for (long c = 0; c < columns; c++) {
@@ -119,7 +127,10 @@ __kernel void fold(__global const state* restrict from, __global state* restrict
 }
 
 // In place: each total becomes the combination of all before it; the first of all stays, and is not read.
-__kernel void spread(__global state* restrict totals, __global const state* restrict carries, const walk g) {
+__kernel void spread(
+    __global state *restrict totals,
+    __global const state *restrict carries,
+    const walk g) {
     EACH_CHUNK {
         PLACES;
         for (long c = 0; c < columns; c++) {

@@ -13,7 +13,7 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// The layout of a scan, (before, extent, after), and the state that is carried along. scan_states.py writes `$state`: the members
+// The layout of a scan, (before, extent, after), and the state that is carried along. scan_states.py writes the part `state`: the members
 // of a state and the macros that combine states.
 
 typedef struct {
@@ -30,7 +30,6 @@ typedef struct {
 }
 #define RESULT(a, b) ((b) - (b) == 0 ? (a) + (b) : (a))
 #define EMIT(a, b, p) STORE(RESULT(a, b), out, p)
-#define OPERANDS __global const STORAGE* restrict x
 
 typedef struct {
     REAL first;
@@ -99,23 +98,16 @@ typedef struct {
         s = both; \
     }
 
-#ifdef SIGNALS
-#define TILES const long begin = head;
-#else
-#define SIGNALS __global const state* restrict totals
 #define TILES for (long begin = head; begin < tail; begin += ALL)
 #define BEGIN_SIGNALS(number) const size_t number = get_group_id(0);
 #define END_SIGNALS
 #define TOTAL(i, s) s = totals[i];
-#endif
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-#if TOTALS
-void row_totals(OPERANDS, __global state* restrict totals, const walk g) {
-#else
-void row_scan(OPERANDS, SIGNALS, __global STORAGE* restrict out,
-              const walk g) {
-#endif
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void row_scan(
+    __global const STORAGE *restrict x,
+    __global const state *restrict totals,
+    __global STORAGE *restrict out,
+    const walk g) {
     __local REAL shared[GROUP * (STRETCH + 1)];
     __local state states[2 * GROUP], total;
     const uint item = get_local_id(0), first = item * STRETCH;

@@ -31,7 +31,6 @@ static inline int differ(const REAL v, const REAL w) {
 }
 #define DIFFER(v, w) differ(v, w)
 
-
 typedef struct {
     long rows, extent, width, share, right, copies;
 } searching;
@@ -52,8 +51,12 @@ static inline long bound(__global const STORAGE* restrict sorted, const long ext
     return low;
 }
 
-__kernel void search(__global const STORAGE* restrict sorted, __global const STORAGE* restrict x,
-                     __global long* restrict out, const searching g, const long shared) {
+__kernel void search(
+    __global const STORAGE *restrict sorted,
+    __global const STORAGE *restrict x,
+    __global long *restrict out,
+    const searching g,
+    const long shared) {
     EACH_ELEMENT {
         const size_t row = shared ? 0 : p / g.width;
         out[p] = bound(sorted + row * g.extent, g.extent, key_of(LOAD(x, p)), g.right);
@@ -61,8 +64,11 @@ __kernel void search(__global const STORAGE* restrict sorted, __global const STO
 }
 
 // Into `copies` tables of counts, which are added up later; the last edge belongs to the last bin.
-__kernel void count(__global const STORAGE* restrict x, __global const STORAGE* restrict edges, __global int* restrict counts,
-                    const searching g) {
+__kernel void count(
+    __global const STORAGE *restrict x,
+    __global const STORAGE *restrict edges,
+    __global int *restrict counts,
+    const searching g) {
     const long bins = g.extent - 1;
     const ulong last = key_of(LOAD(edges, bins));
     __global int* table = counts + get_global_id(0) % g.copies * bins;
@@ -79,8 +85,11 @@ __kernel void count(__global const STORAGE* restrict x, __global const STORAGE* 
     }
 }
 
-__kernel void put(__global const STORAGE* restrict x, __global const long* restrict indices, __global STORAGE* restrict out,
-                    const searching g) {
+__kernel void put(
+    __global const STORAGE *restrict x,
+    __global const long *restrict indices,
+    __global STORAGE *restrict out,
+    const searching g) {
     EACH_ELEMENT {
         const long to = indices[p];
         if (to >= 0 && to < g.extent) STORE(LOAD(x, p), out, p / g.width * g.extent + to);

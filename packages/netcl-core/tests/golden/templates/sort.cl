@@ -9,7 +9,7 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// The elements of sorts: a key (see sort_keys.py) and, unless VALUES_ONLY, the position that it came from.
+// The elements of merges: a key (see sort_keys.py) and the position that it came from.
 
 #define SIGN 0x80000000U
 #define KEY_MASK 0xffffffffUL
@@ -30,21 +30,7 @@ static inline int differ(const REAL v, const REAL w) {
 }
 #define DIFFER(v, w) differ(v, w)
 
-
 #if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
-#define WIDE 1
-#endif
-
-#ifdef VALUES_ONLY
-#ifdef WIDE
-typedef ulong element;
-#else
-typedef uint element;
-#endif
-#define KEY(e) (e)
-#define ELEMENT(key, index) ((element)(key))
-#define LAST ((element)KEY_MASK)
-#elif defined(WIDE)
 typedef ulong2 element;
 #define KEY(e) ((e).x)
 #define INDEX_OF(e) ((e).y)
@@ -105,7 +91,6 @@ static inline void sort_eight(element e[EIGHT]) {
     }
 }
 
-#ifdef ALONE
 // Outputs [p, end) of the runs that begin at `start`.
 static inline void merge_runs(__global const element* restrict from, __global element* restrict to, const size_t start,
                               const size_t width, const size_t extent, size_t p, const size_t end) {
@@ -124,8 +109,11 @@ static inline void merge_runs(__global const element* restrict from, __global el
 }
 
 // Sorts tiles of a row into `one` or `two`: into `two` if the tile takes an odd number of merges.
-__kernel void tiles(__global const STORAGE* restrict x, __global element* restrict one, __global element* restrict two,
-                    const sorting g) {
+__kernel void tiles(
+    __global const STORAGE *restrict x,
+    __global element *restrict one,
+    __global element *restrict two,
+    const sorting g) {
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)(g.rows * g.tiles), (size_t)(head + g.share));
     for (size_t t = head; t < tail; t++) {
         const size_t row = t / g.tiles * g.extent, start = t % g.tiles * g.tile;
@@ -150,7 +138,10 @@ __kernel void tiles(__global const STORAGE* restrict x, __global element* restri
     }
 }
 
-__kernel void merge(__global const element* restrict from, __global element* restrict to, const sorting g) {
+__kernel void merge(
+    __global const element *restrict from,
+    __global element *restrict to,
+    const sorting g) {
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)(g.rows * g.tiles), (size_t)(head + g.share));
     for (size_t t = head; t < tail; t++) {
         const size_t row = t / g.tiles * g.extent;
@@ -162,82 +153,14 @@ __kernel void merge(__global const element* restrict from, __global element* res
         }
     }
 }
-#else
-DEFINE_PATH(__local, local_path)
-
-// Each work-item: eight outputs of two runs in local memory, into e.
-static inline void merge_eight(__local const element* a, const size_t m, __local const element* b, const size_t n,
-                               const size_t diagonal, element e[EIGHT]) {
-    size_t i = local_path(a, m, b, n, diagonal), j = diagonal - i;
-    for (int k = 0; k < EIGHT; k++) {
-        const int second = i >= m || (j < n && BEFORE(b[j], a[i]));
-        e[k] = second ? (j < n ? b[j] : LAST) : a[i];
-        i += !second;
-        j += second;
-    }
-}
-
-// Short rows share a group: element i of it is at `index` of a row, if `inside`.
-#define TILE_OF(i) \
-    const size_t t = before + (i) / g.tile, row = t / g.tiles * g.extent; \
-    const size_t index = t % g.tiles * g.tile + (i) % g.tile; \
-    const int inside = t < g.rows * g.tiles && index < g.extent
-
-__kernel void tiles(__global const STORAGE* restrict x, __global element* restrict one, __global element* restrict two,
-                    const sorting g) {
-    __local element shared[TILE];
-    const size_t item = get_local_id(0), group = get_local_size(0), all = group * EIGHT;
-    const size_t before = get_group_id(0) * (all / g.tile);  // tiles of the groups before this one
-    element e[EIGHT];
-    for (size_t i = item; i < all; i += group) {
-        TILE_OF(i);
-        shared[i] = inside ? ELEMENT((key_of(LOAD(x, row + index)) ^ g.flip) & KEY_MASK, index) : LAST;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int k = 0; k < EIGHT; k++) e[k] = shared[item * EIGHT + k];
-    sort_eight(e);
-    for (size_t width = EIGHT; width < g.tile; width *= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (int k = 0; k < EIGHT; k++) shared[item * EIGHT + k] = e[k];
-        barrier(CLK_LOCAL_MEM_FENCE);
-        const size_t first = item * EIGHT / (2 * width) * (2 * width);
-        merge_eight(shared + first, width, shared + first + width, width, item * EIGHT - first, e);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int k = 0; k < EIGHT; k++) shared[item * EIGHT + k] = e[k];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (size_t i = item; i < all; i += group) {
-        TILE_OF(i);
-        if (inside) one[row + index] = shared[i];
-    }
-}
-
-__kernel void merge(__global const element* restrict from, __global element* restrict to, const sorting g) {
-    __local element shared[TILE];
-    const size_t item = get_local_id(0), group = get_local_size(0), t = get_group_id(0);
-    const size_t row = t / g.tiles * g.extent, p = t % g.tiles * g.tile, end = min((size_t)g.extent, (size_t)(p + g.tile));
-    // A tile is within one pair of runs, as widths are multiples of it.
-    const size_t start = p / (2 * g.width) * (2 * g.width), middle = min((size_t)(start + g.width), (size_t)g.extent);
-    const size_t stop = min((size_t)(start + 2 * g.width), (size_t)g.extent);
-    __global const element* a = from + row + start;
-    __global const element* b = from + row + middle;
-    const size_t i = path(a, middle - start, b, stop - middle, p - start), m = path(a, middle - start, b, stop - middle, end - start) - i;
-    const size_t j = p - start - i, n = end - p - m;
-    for (size_t k = item; k < m; k += group) shared[k] = a[i + k];
-    for (size_t k = item; k < n; k += group) shared[m + k] = b[j + k];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    element e[EIGHT];
-    merge_eight(shared, m, shared + m, n, min(item * EIGHT, m + n), e);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int k = 0; k < EIGHT; k++) shared[item * EIGHT + k] = e[k];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (size_t k = item; k < m + n; k += group) to[row + p + k] = shared[k];
-}
-#endif
 
 // The first `tile` of each sorted row.
-__kernel void unpack(__global const STORAGE* restrict x, __global const element* restrict from,
-                     __global STORAGE* restrict values, __global long* restrict indices, const sorting g) {
+__kernel void unpack(
+    __global const STORAGE *restrict x,
+    __global const element *restrict from,
+    __global STORAGE *restrict values,
+    __global long *restrict indices,
+    const sorting g) {
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)(g.rows * g.tile), (size_t)(head + g.share));
     size_t row = head / g.tile, column = head % g.tile;
     for (size_t p = head; p < tail; p++) {

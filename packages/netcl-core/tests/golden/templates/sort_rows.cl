@@ -74,7 +74,7 @@ static inline void count_digits(const uint* digits, uchar* before, __local uint*
 }
 
 // The place of a work-item's first element with a digit, once `add_up` has been called.
-#define PLACE_OF(counts, digit, item) (counts[((digit) & 7) * GROUP + (item)] >> ((digit) >> 3) * 16 & 0xffff)
+#define PLACE_OF_DIGIT(counts, digit, item) (counts[((digit) & 7) * GROUP + (item)] >> ((digit) >> 3) * 16 & 0xffff)
 
 // Turns counts into the sums of the counts before, digit by digit and work-item by work-item. `sums` has room for 2 * GROUP.
 static inline void add_up(__local uint* counts, __local uint* sums, const uint item) {
@@ -91,6 +91,17 @@ static inline void add_up(__local uint* counts, __local uint* sums, const uint i
 #define TAKE_EIGHT(own, n) \
     own[0] = n.s0, own[1] = n.s1, own[2] = n.s2, own[3] = n.s3, own[4] = n.s4, own[5] = n.s5, own[6] = n.s6, own[7] = n.s7;
 
+// The ranks of a work-item's eight words by the digit of four bits above `shift`, among all: RANK(counts, k) of the k-th one.
+#define RANK_DIGITS(words, shift, counts, sums) \
+    uint nibble[EIGHT]; \
+    uchar before[EIGHT]; \
+    EACH_OF_EIGHT nibble[k] = words[k] >> shift & 15; \
+    count_digits(nibble, before, counts, item); \
+    barrier(CLK_LOCAL_MEM_FENCE); \
+    add_up(counts, sums, item); \
+    barrier(CLK_LOCAL_MEM_FENCE);
+#define RANK(counts, k) (PLACE_OF_DIGIT(counts, nibble[k], item) + before[k])
+#define EACH_OF_EIGHT _Pragma("unroll") for (uint k = 0; k < EIGHT; k++)
 // Stable sort of short rows of keys of 32 bits (see sort_keys.py): a work-group of GROUP work-items sorts a row of at most
 // GROUP * EIGHT elements in local memory by their digits of four bits, the least significant first (LSD radix sort).
 
@@ -113,15 +124,16 @@ static inline int differ(const REAL v, const REAL w) {
 }
 #define DIFFER(v, w) differ(v, w)
 
-
 typedef struct {
     long rows, extent, kept;
     ulong flip;
 } row_sorting;
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void sort_rows(__global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict indices,
-               const row_sorting g) {
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sort_rows(
+    __global const STORAGE *restrict x,
+    __global STORAGE *restrict values,
+    __global long *restrict indices,
+    const row_sorting g) {
     __local uint keys[ALL] __attribute__((aligned(32)));
     __local ushort places[ALL] __attribute__((aligned(16)));
     __local uint counts_[8 * GROUP] __attribute__((aligned(32)));
@@ -133,23 +145,17 @@ void sort_rows(__global const STORAGE* restrict x, __global STORAGE* restrict va
     const long row = get_group_id(0) * g.extent;
     for (uint i = item; i < ALL; i += GROUP) keys[i] = i < extent ? (uint)((key_of(LOAD(x, row + i)) ^ g.flip) & KEY_MASK) : 0xffffffffU;
     barrier(CLK_LOCAL_MEM_FENCE);
-    uint key[EIGHT], digits[EIGHT];
+    uint key[EIGHT];
     ushort place[EIGHT];
-    uchar before[EIGHT];
     #pragma unroll
     for (uint k = 0; k < EIGHT; k++) place[k] = item * EIGHT + k;
     const uint8 first_keys = ((__local const uint8*)keys)[item];
     TAKE_EIGHT(key, first_keys)
     for (uint shift = 0; shift < 32; shift += 4) {
-        #pragma unroll
-        for (uint k = 0; k < EIGHT; k++) digits[k] = key[k] >> shift & 15;
-        count_digits(digits, before, counts, item);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        add_up(counts, sums, item);
-        barrier(CLK_LOCAL_MEM_FENCE);
+        RANK_DIGITS(key, shift, counts, sums)
         #pragma unroll
         for (uint k = 0; k < EIGHT; k++) {
-            const uint to = PLACE_OF(counts, digits[k], item) + before[k];
+            const uint to = RANK(counts, k);
             keys[to] = key[k];
             places[to] = place[k];
         }

@@ -19,9 +19,13 @@ typedef struct {
     long count, width, block;
 } pairs;
 
-__kernel void sparse_pairs(__global const STORAGE* restrict a, __global const STORAGE* restrict b,
-                           __global const int* restrict rows, __global const int* restrict columns,
-                           __global STORAGE* restrict out, const pairs g) {
+__kernel void sparse_pairs(
+    __global const STORAGE *restrict a,
+    __global const STORAGE *restrict b,
+    __global const int *restrict rows,
+    __global const int *restrict columns,
+    __global STORAGE *restrict out,
+    const pairs g) {
 #if LANES > 1
     __local REAL sums[GROUP];
 #endif

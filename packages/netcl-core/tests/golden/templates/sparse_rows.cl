@@ -20,9 +20,13 @@ typedef struct {
     long rows, width, across, block;
 } sparse;
 
-__kernel void sparse_rows(__global const STORAGE* restrict values, __global const int* restrict columns,
-                          __global const int* restrict starts, __global const STORAGE* restrict dense,
-                          __global STORAGE* restrict out, const sparse g) {
+__kernel void sparse_rows(
+    __global const STORAGE *restrict values,
+    __global const int *restrict columns,
+    __global const int *restrict starts,
+    __global const STORAGE *restrict dense,
+    __global STORAGE *restrict out,
+    const sparse g) {
     const long at = get_global_id(0), begin = at % g.across * WIDTH, last = min((at / g.across + 1) * g.block, g.rows);
     const int wide = (int)min((long)WIDTH, g.width - begin);
     for (long row = at / g.across * g.block; row < last; row++) {

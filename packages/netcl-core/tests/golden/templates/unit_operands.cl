@@ -55,10 +55,9 @@ typedef struct {
 
 #if FILTERS
 // Row r of filters has `inner` channels for each tap; a work-group writes INNER of them for all taps.
-#define OTHER_PARAMETERS const int inner, const int row_step, const int inner_step, const int first_tap, const int tap_step
-
 static inline void lay_out_other(__global const ushort* restrict other, __global ushort* restrict out, const int number, const int item,
-                                 const int length, OTHER_PARAMETERS) {
+                                 const int length, const int inner, const int row_step, const int inner_step,
+                                 const int first_tap, const int tap_step) {
     const int parts = (inner + INNER - 1) / INNER, r = number / parts, first = number % parts * INNER + item % INNER, taps = length / inner;
     if (first >= inner) return;
     __global const ushort* from = other + (long)r * row_step + (long)first * inner_step + first_tap;
@@ -69,7 +68,6 @@ static inline void lay_out_other(__global const ushort* restrict other, __global
 #else
 // Row r is channel r of images (images, others, plane), and zeros; a work-item writes OTHER_VECTOR elements, which divides
 // plane and length.
-#define OTHER_PARAMETERS const int others, const divisor other_plane
 #if OTHER_VECTOR == 1
 typedef ushort other_vector;
 #else
@@ -77,7 +75,7 @@ typedef JOIN(ushort, OTHER_VECTOR) other_vector;
 #endif
 
 static inline void lay_out_other(__global const ushort* restrict other, __global ushort* restrict out, const int number, const int item,
-                                 const int length, const int images, OTHER_PARAMETERS) {
+                                 const int length, const int images, const int others, const divisor other_plane) {
     const int parts = (length + ITEMS * OTHER_VECTOR - 1) / (ITEMS * OTHER_VECTOR), r = number / parts;
     const int at = (number % parts * ITEMS + item) * OTHER_VECTOR, n = quotient(at, other_plane);
     if (at >= length) return;
@@ -88,9 +86,18 @@ static inline void lay_out_other(__global const ushort* restrict other, __global
 #define LAY_OUT_OTHER(number) lay_out_other(other, out + begin, number, item, length, g.images, others, other_plane)
 #endif
 
-__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void unit_operands(__global const ushort* restrict source, __global const ushort* restrict other, __global ushort* restrict out,
-                   const padded_images g, const long begin, const int length, OTHER_PARAMETERS) {
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void unit_operands(
+    __global const ushort *restrict source,
+    __global const ushort *restrict other,
+    __global ushort *restrict out,
+    const padded_images g,
+    const long begin,
+    const int length,
+    const int inner,
+    const int row_step,
+    const int inner_step,
+    const int first_tap,
+    const int tap_step) {
     __local uint square[PIXELS * PITCH] __attribute__((aligned(16)));
     __local int places[ITEMS], listed;
     const int item = get_local_id(0), number = get_group_id(0), channels = g.channels, plane = g.plane.size, count = g.images * plane;

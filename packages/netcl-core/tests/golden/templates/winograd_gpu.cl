@@ -73,7 +73,10 @@ typedef struct {
     long down, right;                       // zeros before the first row and column
 } tiling;
 
-__kernel void TILES_KERNEL(__global const STORAGE* restrict x, __global REAL* restrict tiles, const tiling g) {
+__kernel void TILES_KERNEL(
+    __global const STORAGE *restrict x,
+    __global REAL *restrict tiles,
+    const tiling g) {
     const uint tile = get_global_id(0), plane = get_global_id(1);
     if (tile >= (uint)g.tiles) return;
     const uint image = tile / (uint)g.per_image, rest = tile - image * (uint)g.per_image;

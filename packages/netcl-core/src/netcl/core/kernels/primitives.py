@@ -13,7 +13,7 @@ from netcl.core.device.capabilities import profile_of
 from netcl.core.device.kernel_objects import new_kernel
 from netcl.core.dtypes import c_type
 from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError, UnsupportedError
-from netcl.core.expr.kernel_source import KernelSource, joined, kernel_text
+from netcl.core.expr.kernel_source import Argument, KernelSource, KernelText, joined, kernel_text
 from netcl.core.kernels import work_group_tuner
 from netcl.core.kernels.signature import Parameter, convert_scalar, parameters_of
 from netcl.core.memory.queue_pools import BufferHandle, opencl_queue
@@ -134,6 +134,10 @@ class BuiltKernel:
         self.spec: KernelSpec = spec
         self.context: Any
         self.source: str = spec.to_source()
+        self._parameters = parameters_of(self.source, spec.name)
+        if self._parameters is not None:
+            arguments = tuple(Argument(known.role, known.base, known.name) for known in self._parameters)
+            self.source = KernelText(self.source, {spec.name: arguments})
         self.options: str = " ".join(spec.options)
         if isinstance(target, cl.Context):
             self.context, device = target, target.devices[0]
@@ -141,7 +145,6 @@ class BuiltKernel:
             queue = opencl_queue(target)
             self.context, device = queue.context, queue.device
         self.program: Any = default_cache().get_program(self.context, self.source, device, self.options)
-        self._parameters = parameters_of(self.source, spec.name)
         self._count = self.kernel().num_args if self._parameters is None else len(self._parameters)
 
     def kernel(self) -> Any:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from netcl.core.expr.kernel_source import Role
+
 _SCALARS: dict[str, type[np.generic]] = {
     "char": np.int8,
     "uchar": np.uint8,
@@ -46,6 +48,13 @@ class Parameter:
     base: str
     space: str
     writes: bool
+
+    @property
+    def role(self) -> Role:
+        """The access of the kernel to the argument."""
+        if self.space in ("", "local"):
+            return Role.LOCAL if self.space else Role.SCALAR
+        return Role.WRITE if self.writes else Role.READ
 
     @property
     def scalar(self) -> type[np.generic] | None:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
-from textwrap import indent
 from typing import Any
 
 import numpy as np
 
 from netcl.core.device.capabilities import DeviceProfile, profile_of
 from netcl.core.expr.c_types import LOOPING
+from netcl.core.expr.kernel_source import KernelText
 from netcl.core.tuning.traits import Traits, traits_of
 
-__all__ = ["Traits", "filled", "largest_group", "magic", "per_work_item", "profile", "source", "struct", "traits"]
+__all__ = [
+    "Traits",
+    "filled_program",
+    "largest_group",
+    "magic",
+    "per_work_item",
+    "profile",
+    "source",
+    "struct",
+    "traits",
+]
 
 from netcl.core.backend.opencl.storage import gathered_text, roles_text, storage_text
+from netcl.core.backend.opencl.template_text import expanded
 
 _ACCESS: dict[str, Callable[[str, int], str]] = {
     "storage": storage_text,
@@ -35,7 +45,6 @@ _SEPARATE = """#ifdef POCL_DEVICE_ADDRESS_BITS
 #define SEPARATE inline
 #endif
 """
-_INLINE = re.compile(r"\$\{(\w+)\}")
 
 
 def traits(engine: Any) -> Traits:
@@ -79,29 +88,25 @@ def _text(name: str, defines: Mapping[str, object]) -> str:
 
 
 @lru_cache(maxsize=256)
-def source(names: tuple[str, ...], defines: tuple[tuple[str, object], ...]) -> str:
-    """Returns the ``.cl`` files ``names`` after their definitions; only contractions may round a*b+c once. LOOPS is the
-    attribute of kernels with explicit vector loops in each work-item. A driver compiles all kernels of a program, so
-    kernels that are launched separately are in files of their own.
+def source(names: tuple[str, ...], defines: tuple[tuple[str, object], ...]) -> KernelText:
+    """Returns the ``.cl`` files ``names`` after their definitions, without other parts."""
+    return filled_program(names, defines, {})
+
+
+def filled_program(
+    names: tuple[str, ...], defines: tuple[tuple[str, object], ...], parts: Mapping[str, str], ending: str = ""
+) -> KernelText:
+    """Returns the ``.cl`` files ``names`` after their definitions, filled with ``parts``, and ``ending`` after them;
+    only contractions may round a*b+c once. LOOPS is the attribute of kernels with explicit vector loops in each
+    work-item. A driver compiles all kernels of a program, so kernels that are launched separately are in files of their
+    own.
     """
     head = "" if any(name.startswith("contract") for name in names) else "#pragma OPENCL FP_CONTRACT OFF\n"
     head += "".join(f"#define {name} {value}\n" for name, value in (*defines, ("LOOPS", LOOPING)))
     text = "".join(_text(name, dict(defines)) for name in names)
-    return head + (_SEPARATE if "SEPARATE" in text else "") + text
-
-
-def filled(text: str, parts: Mapping[str, str]) -> str:
-    """Returns the text with each line ``$name`` replaced by the lines of that part, as far indented; none if it is
-    empty. A ``${name}`` within a line is replaced by a part of one line.
-    """
-    lines: list[str] = []
-    for line in text.splitlines():
-        begin = line.lstrip()
-        if not begin.startswith("$"):
-            lines.append(_INLINE.sub(lambda match: parts[match[1]], line))
-        elif parts[begin[1:]]:
-            lines.append(indent(parts[begin[1:]], line.removesuffix(begin)))
-    return "\n".join(lines) + "\n"
+    head += _SEPARATE if "SEPARATE" in text else ""
+    declared = expanded(text, {**dict.fromkeys(names, 1), **dict(defines)}, parts)
+    return KernelText(head + declared + ending, declared.kernels)
 
 
 def struct(*values: int | Iterable[int], narrow: bool = False) -> Any:

@@ -152,7 +152,7 @@ class BuildProcesses:
         """Has a child build a program; returns False if the child has ended."""
         try:
             with build_progress.shown(str(self._device.name).strip()):
-                pickle.dump(Request(build.source, build.options, build.launch), process.stdin)
+                pickle.dump(Request(str(build.source), build.options, build.launch), process.stdin)
                 process.stdin.flush()
                 return bool(process.stdout.read(1))
         finally:

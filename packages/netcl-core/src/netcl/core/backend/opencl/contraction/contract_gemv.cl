@@ -20,8 +20,7 @@ static inline REAL horizontal(REALV v) {
     return sum;
 }
 
-__kernel void dot_rows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out,
-                       const thin g${operand_parameters}) {
+$kernel dot_rows(read STORAGE a, read STORAGE b, write STORAGE out, thin g${operand_parameters}) {
     size_t unit = get_global_id(0);
     const long first = (long)(unit % g.column_blocks) * g.block, last = min(g.n, first + g.block);
     unit /= g.column_blocks;
@@ -30,7 +29,7 @@ __kernel void dot_rows(__global const STORAGE* restrict a, __global const STORAG
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
     out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + row * g.out_row;
-    $begin_operands
+    ${begin_operands}
     const long rows = min(4L, g.m - row);
     __global const STORAGE* a0 = a + row * g.a_row;
     __global const STORAGE* a1 = a + (row + min(1L, rows - 1)) * g.a_row;
@@ -90,8 +89,7 @@ __kernel void dot_rows(__global const STORAGE* restrict a, __global const STORAG
     }
 }
 
-__kernel void stream_rows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out,
-                          const thin g${operand_parameters}) {
+$kernel stream_rows(read STORAGE a, read STORAGE b, write STORAGE out, thin g${operand_parameters}) {
     size_t unit = get_global_id(0);
     const long first = (long)(unit % g.column_blocks) * STRIP;
     unit /= g.column_blocks;
@@ -100,7 +98,7 @@ __kernel void stream_rows(__global const STORAGE* restrict a, __global const STO
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1] + row * g.a_row;
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1] + first;
     out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + row * g.out_row;
-    $begin_operands
+    ${begin_operands}
     const long rows = min(4L, g.m - row), columns = min((long)STRIP, g.n - first), whole = columns / VECTOR * VECTOR;
     REAL sums[4][STRIP];
     for (long i = 0; i < rows; i++)

@@ -25,8 +25,8 @@ static inline long operand_at(const operand e, const long at, const long columns
 }
 #endif
 
-__kernel LOOPS void add_parts(__global const REAL* restrict parts, __global OUT_STORAGE* restrict out, const long size, const long splits,
-                              const long block, const long columns, const long rows, const long inner${operand_parameters}) {
+$kernel LOOPS add_parts(read REAL parts, write OUT_STORAGE out, long size, long splits, long block, long columns,
+        long rows, long inner${operand_parameters}) {
     const long first = get_global_id(0) * block, last = min(size, first + block);
     long i = first;
     for (; i + VECTOR <= last; i += VECTOR) {

@@ -60,7 +60,7 @@ def operand_parts(epilogue: str, operands: int, kind: str, value: str) -> dict[s
     added = f"static inline {kind} epilogue(const {kind} sum, const {kind} operand) {{ return sum + operand; }}"
     return {
         "epilogue": declared if epilogue else added,
-        "operand_parameters": _listed(", __global const STORAGE* restrict e{k}", operands),
+        "operand_parameters": _listed(", read STORAGE e{k}", operands),
         "operand_values": _listed(f", {value}", operands),
     }
 
@@ -75,7 +75,7 @@ def finished_parts(epilogue: str, operands: int) -> dict[str, str]:
     layout = "layouts.each[{i}]"
     begin = f"e{{k}} += {layout}.offset + outer * {layout}.batch[0] + inner * {layout}.batch[1];\n"
     return parts | {
-        "operand_parameters": ", const operands layouts" + parts["operand_parameters"],
+        "operand_parameters": ", operands layouts" + parts["operand_parameters"],
         "operand_pointers": _listed(", __global const STORAGE* e{k}", operands),
         "begin_operands": _listed(begin, operands).rstrip(),
         "operand_arguments": ", layouts" + _listed(", e{k}", operands),

@@ -11,7 +11,7 @@ import numpy as np
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import operand_parts, trailing_args
 from netcl.core.backend.opencl.storage import value_dtype
-from netcl.core.backend.opencl.templates import Traits, filled, per_work_item, source, traits
+from netcl.core.backend.opencl.templates import Traits, filled_program, per_work_item, traits
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue
@@ -59,11 +59,11 @@ def _program(device: Traits, stored: str, whole: bool, epilogue: str = "", opera
         *((("WHOLE", 1),) if whole else ()),
     )  # fmt: skip
     if not operands:
-        return filled(source(("storage", "roles", "contract_partial_sums"), defines), _PLAIN)
+        return filled_program(("storage", "roles", "contract_partial_sums"), defines, _PLAIN)
     parts = operand_parts(epilogue, operands, "REAL", _OPERAND)
-    parts["operand_parameters"] = ", const operands layouts" + parts["operand_parameters"]
+    parts["operand_parameters"] = ", operands layouts" + parts["operand_parameters"]
     names = ("storage", "roles", "contract_operands", "contract_partial_sums")
-    return filled(source(names, (*defines, ("OPERANDS", operands))), parts) + epilogue
+    return filled_program(names, (*defines, ("OPERANDS", operands)), parts, epilogue)
 
 
 def reduce_partials(

@@ -90,7 +90,7 @@ static inline taps taps_of(const place o, const resizing* g) {
     }
 #endif
 
-__kernel void resize(__global const STORAGE* restrict x, __global STORAGE* restrict out, const resizing g) {
+$kernel resize(read STORAGE x, write STORAGE out, resizing g) {
     RANGES(g.out);
     EACH_STRETCH for (place o = first; o < last; o++) {
         const taps p = taps_of(o, &g);
@@ -110,7 +110,7 @@ __kernel void resize(__global const STORAGE* restrict x, __global STORAGE* restr
     }
 }
 
-__kernel void resize_gradient(__global const STORAGE* restrict grad, __global STORAGE* restrict out, const resizing g) {
+$kernel resize_gradient(read STORAGE grad, write STORAGE out, resizing g) {
     RANGES(g.extent);
     EACH_STRETCH for (place i = first; i < last; i++) {
         // The outputs with i among their taps; the borders are also the taps outside.

@@ -35,6 +35,7 @@ import numpy as np
 from netcl.core import config
 from netcl.core.backend.opencl.queue import shutdown
 from netcl.core.backend.opencl.queue.launch import Launcher
+from netcl.core.backend.opencl.templates import source
 from netcl.core.backend.protocol import HostTransfer
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.sub_devices import order_after
@@ -53,22 +54,6 @@ _LINE = 64  # bytes that buffers are aligned to
 _FILL_GROUP = 128  # work-items of a group of the fill kernel, unless the device is a CPU
 _RUN, _CPU_RUN = 16, 64  # bytes written by one store of the fill kernel
 _CPU_FILL_ITEMS = 64
-
-FILL_SOURCE = """\
-// fill: a work-item stores per_item runs, each a vector. fill_tail: one byte each, from start. The value has eight
-// bytes and is repeated; out is aligned to 64 bytes.
-__kernel void fill(__global RUN* out, const ulong value, const ulong count, const ulong per_item) {
-    const RUN run = (RUN)(value);
-    const size_t first = get_global_id(0) * (size_t)per_item;
-    const size_t last = min(first + (size_t)per_item, (size_t)count);
-    for (size_t i = first; i < last; i++) out[i] = run;
-}
-
-__kernel void fill_tail(__global uchar* out, const ulong value, const ulong start) {
-    const size_t i = (size_t)start + get_global_id(0);
-    out[i] = (uchar)(value >> (8 * (i & 7)));
-}
-"""
 
 
 class _SharedBuffers:
@@ -236,16 +221,16 @@ class Transfer:
         word = np.frombuffer(raw * (8 // len(raw)), np.uint64)[0]
         # Work-items of a GPU write neighbouring vectors of 16 bytes together, work-items of a CPU whole lines.
         each = _CPU_RUN if self._is_cpu else _RUN
-        source = f"#define RUN ulong{each // 8}\n{FILL_SOURCE}"
+        text = source(("fill",), (("RUN", f"ulong{each // 8}"),))
         runs = -(-nbytes // each) if capacity >= -(-nbytes // each) * each else nbytes // each
         if runs:
             items = min(runs, _CPU_FILL_ITEMS) if self._is_cpu else -(-runs // group) * group
             sizes = np.uint64(runs), np.uint64(-(-runs // items))
-            self.launcher.launch(source, "fill", (items,), (group,), (target, word, *sizes))
+            self.launcher.launch(text, "fill", (items,), (group,), (target, word, *sizes))
         start = runs * each
         if start < nbytes:
             args = (target, word, np.uint64(start))
-            self.launcher.launch(source, "fill_tail", (nbytes - start,), (1,), args)
+            self.launcher.launch(text, "fill_tail", (nbytes - start,), (1,), args)
 
     @property
     def _alignment(self) -> int:

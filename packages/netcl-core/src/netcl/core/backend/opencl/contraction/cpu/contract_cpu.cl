@@ -15,7 +15,7 @@
 // Sums go through epilogue(sum, operands...) if requested (see contract_operands.cl).
 // Contraction of a*b+c into one rounding is allowed here. transposes.py writes the transposition of blocks in registers.
 
-$transposes
+${transposes}
 
 #define STEP 64
 #define TOGETHER 4
@@ -90,7 +90,7 @@ static inline void pack_tile(__global const STORAGE* a, __global REAL* panels, c
         }
 }
 
-__kernel LOOPS void pack_rows(__global const STORAGE* restrict a, __global REAL* restrict panels, const packing g) {
+$kernel LOOPS pack_rows(read STORAGE a, write REAL panels, packing g) {
     const size_t outer = get_global_id(0), z = get_global_id(2);
     const long first = get_global_id(1) * g.together, last = min(g.tiles, first + g.together);
     const size_t panel = (size_t)g.k * ROWS, steps = g.k / g.k_extent[0];
@@ -224,8 +224,8 @@ static inline REALV operand_vector(__global const STORAGE* e, const long along, 
 }
 
 // Without the hint Intel's compiler vectorises across work-items, which takes four times as long.
-__kernel __attribute__((vec_type_hint(REALV))) void contract(__global const A_TYPE* restrict a, __global const B_STORAGE* restrict b, __global void* restrict out,
-                       const contraction geometry${operand_parameters}) {
+$kernel __attribute__((vec_type_hint(REALV))) contract(read A_TYPE a, read B_STORAGE b, write void out,
+        contraction geometry${operand_parameters}) {
     __local REALV strip[DEPTH * VECTORS];
     __local REALV sums[CHUNK * ROWS * VECTORS];
     const contraction g = geometry;

@@ -11,7 +11,7 @@ from netcl.core.backend.opencl.contraction.cpu.transposes import transposes_text
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, OperandLayout, members, operand_parts
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
 from netcl.core.backend.opencl.storage import value_dtype
-from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, filled_program, struct, traits
 from netcl.core.tuning.candidates import CONTRACTIONS
 from netcl.core.tuning.problems import Contraction, Levels
 from netcl.core.tuning.tiles import cpu_tile
@@ -75,7 +75,7 @@ def cpu_program(
         ("DEPTH", tile.depth), ("CHUNK", tile.chunk), ("OPERANDS", operands), *roles,
     )  # fmt: skip
     parts = {**operand_parts(epilogue, operands, "REALV", _OPERAND), "transposes": transposes_text(tile.vector)}
-    text = filled(source(("storage", *CONTRACTIONS["rows"].parts), defines), parts) + epilogue
+    text = filled_program(("storage", *CONTRACTIONS["rows"].parts), defines, parts, epilogue)
     return CpuKernel(text, *tile[1:], _UNITS_OF_A_CORE * device.units)
 
 

@@ -31,7 +31,6 @@ typedef struct {
 #define IMAGE REAL
 #define IMAGE_LOAD(p, i) p[i]
 #define IMAGE_VLOAD(p) GLOAD(p)
-#define COPIES , __global REAL* restrict copies
 #define IMAGE_OF(x, size) copied(x, copies + get_global_id(0) * (size), size)
 
 static inline __global const REAL* copied(__global const STORAGE* x, __global REAL* to, const long size) {
@@ -44,7 +43,6 @@ static inline __global const REAL* copied(__global const STORAGE* x, __global RE
 #define IMAGE STORAGE
 #define IMAGE_LOAD(p, i) LOAD(p, i)
 #define IMAGE_VLOAD(p) VLOAD(p)
-#define COPIES
 #define IMAGE_OF(x, size) (x)
 #endif
 

@@ -12,8 +12,8 @@ static inline REALV operand_vector(__global const STORAGE* e, const operand o, c
     return RLOAD(lanes);
 }
 
-__kernel LOOPING void channels_forward(__global const STORAGE* restrict x, __global const A_STORAGE* restrict weight, __global STORAGE* restrict out,
-                                       __global REAL* restrict scratch, const images geometry COPIES${operand_parameters}) {
+$kernel LOOPING channels_forward(read STORAGE x, read A_STORAGE weight, write STORAGE out, write REAL scratch,
+        images geometry, write REAL copies if COPIED${operand_parameters}) {
     const images g = geometry;
     const long plane = g.rows * g.columns, first = get_global_id(0) * g.each, last = min(g.total, first + g.each);
     scratch += get_global_id(0) * g.scratch;

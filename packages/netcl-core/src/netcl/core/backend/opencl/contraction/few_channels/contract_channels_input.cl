@@ -4,8 +4,8 @@
 
 #define RUN 64  // products that are summed before they are added to the total: reduces the rounding error of long sums
 
-__kernel LOOPING void channels_input(__global const STORAGE* restrict grad, __global const A_STORAGE* restrict weight, __global STORAGE* restrict out,
-                                     __global REAL* restrict scratch, const images geometry) {
+$kernel LOOPING channels_input(read STORAGE grad, read A_STORAGE weight, write STORAGE out, write REAL scratch,
+        images geometry) {
     const images g = geometry;
     const long plane = g.rows * g.columns, first = get_global_id(0) * g.each, last = min(g.total, first + g.each);
     const long tiles = (g.taps + ROWS - 1) / ROWS, over = (g.sides[0] - 1) * g.dilation[0];

@@ -2,8 +2,8 @@
 // ROWS filters x SPAN taps, vectors along it, from the strip and the output's gradient in place. Before the strip are the
 // sums of all blocks so far, [tile of filters][group of taps][ROWS][SPAN], in vectors; a work-item stores its partial sums in `parts`.
 
-__kernel LOOPING void channels_weights(__global const STORAGE* restrict x, __global const STORAGE* restrict grad, __global REAL* restrict parts,
-                                       __global REAL* restrict scratch, const images geometry COPIES) {
+$kernel LOOPING channels_weights(read STORAGE x, read STORAGE grad, write REAL parts, write REAL scratch,
+        images geometry, write REAL copies if COPIED) {
     const images g = geometry;
     const long plane = g.rows * g.columns, first = get_global_id(0) * g.each, last = min(g.total, first + g.each);
     scratch += get_global_id(0) * g.scratch;

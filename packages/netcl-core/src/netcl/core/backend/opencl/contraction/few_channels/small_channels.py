@@ -10,7 +10,7 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, 
 from netcl.core.backend.opencl.contraction.partial_sums import reduce_partials
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
 from netcl.core.backend.opencl.storage import value_dtype
-from netcl.core.backend.opencl.templates import filled, source, struct, traits
+from netcl.core.backend.opencl.templates import filled_program, struct, traits
 from netcl.core.tuning.small_channels import MOST_TAPS, MOST_TOGETHER, Problem, Tile, share_of, tile_of
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _program(
     )  # fmt: skip
     names = ("storage", "roles", "contract_operands", "contract_channels", _KERNELS[kind][0])
     value = "operand_vector(e{k}, g.operands[{i}], filter, start_of_vector, left)"
-    return filled(source(names, defines), operand_parts(epilogue, operands, "REALV", value)) + epilogue
+    return filled_program(names, defines, operand_parts(epilogue, operands, "REALV", value), epilogue)
 
 
 def run(

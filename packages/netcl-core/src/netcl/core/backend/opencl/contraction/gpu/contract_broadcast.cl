@@ -11,15 +11,14 @@
 #pragma OPENCL EXTENSION cl_khr_subgroups : enable
 #endif
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void broadcast(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global STORAGE* restrict out, const product g${operand_parameters}) {
+$kernel [GROUP, 1, 1] broadcast(read STORAGE a, read STORAGE b, write STORAGE out, product g${operand_parameters}) {
     const int m = g.m, n = g.n, depth = g.k, row = get_group_id(1) * ROWS;
     const int column = get_group_id(0) * GROUP * COLUMNS + get_local_id(0);
     const long z = get_global_id(2), outer = z / g.inner_batch, inner = z % g.inner_batch;
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
     out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
-    $begin_operands
+    ${begin_operands}
     const int a_row = g.a_row, a_k = g.a_k, b_k = g.b_k, b_n = g.b_n, out_row = g.out_row, out_n = g.out_n;
     const int lane = get_sub_group_local_id(), lanes = get_sub_group_size();
     REAL sums[ROWS][COLUMNS], mine[ROWS], of_b[COLUMNS];
@@ -40,10 +39,10 @@ void broadcast(__global const STORAGE* restrict a, __global const STORAGE* restr
             }
         }
     }
-    $unroll_sums
+    ${unroll_sums}
     for (int i = 0; i < ROWS; i++) {
         if (row + i >= m) continue;
-        $unroll_sums
+        ${unroll_sums}
         for (int j = 0; j < COLUMNS; j++) {
             const int c = column + j * GROUP, inside = min(c, n - 1);
             const REAL value = finished(sums[i][j], row + i, inside, inside * out_n${operand_arguments});

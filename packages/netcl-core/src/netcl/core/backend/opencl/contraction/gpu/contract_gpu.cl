@@ -17,9 +17,8 @@ static inline void write(const REAL sum, __global void* out, const long at, cons
 #ifndef PLAIN
 #define TILE (4 * EDGE)
 
-__kernel __attribute__((reqd_work_group_size(EDGE, EDGE, 1)))
-void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-           const contraction geometry${operand_parameters}) {
+$kernel [EDGE, EDGE, 1] tiled(read STORAGE a, read STORAGE b, write void out,
+        contraction geometry${operand_parameters}) {
     __local REAL a_tile[EDGE][TILE + 1], b_tile[EDGE][TILE + 1];
     const contraction g = geometry;
     const long x = get_local_id(0), y = get_local_id(1);
@@ -28,7 +27,7 @@ void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict 
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
     const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
-    $begin_operands
+    ${begin_operands}
     long from[4];
     REAL sums[4][4];
     for (int c = 0; c < 4; c++) {
@@ -49,12 +48,12 @@ void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict 
                 for (int c = 0; c < 4; c++) sums[r][c] += a_tile[k][y + r * EDGE] * b_tile[k][x + c * EDGE];
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    $unroll_sums
+    ${unroll_sums}
     for (int c = 0; c < 4; c++) {
         const long j = column + c * EDGE;
         if (j >= g.n) continue;
         const long to = offset_of(j, g.n_extent, g.out_n);
-        $unroll_sums
+        ${unroll_sums}
         for (int r = 0; r < 4; r++) {
             const long i = row + r * EDGE;
             const REAL value = finished(sums[r][c], min(i, g.m - 1), j, to${operand_arguments});
@@ -64,8 +63,7 @@ void tiled(__global const STORAGE* restrict a, __global const STORAGE* restrict 
 }
 #endif
 
-__kernel void direct(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-                     const contraction geometry${operand_parameters}) {
+$kernel direct(read STORAGE a, read STORAGE b, write void out, contraction geometry${operand_parameters}) {
     const contraction g = geometry;
     const long column = get_global_id(0), row = get_global_id(1);
     const long z = get_global_id(2), outer = z / g.inner_batch, inner = z % g.inner_batch;
@@ -80,7 +78,7 @@ __kernel void direct(__global const STORAGE* restrict a, __global const STORAGE*
                 for (long k3 = 0; k3 < g.k_extent[3]; k3++)
                     sum += LOAD(a, a_at + k3 * g.a_k[3]) * LOAD(b, b_at + k3 * g.b_k[3]);
             }
-    $begin_operands
+    ${begin_operands}
     const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
     const long to = offset_of(column, g.n_extent, g.out_n);
     write(finished(sum, row, column, to${operand_arguments}), out, base + to + row * g.out_row, &g);

@@ -33,9 +33,8 @@ static inline int2 both_offsets(const int index, const long* extent, const long*
     return at + (int2)((int)rest * (int)one[0], (int)rest * (int)other[0]);
 }
 
-__kernel __attribute__((reqd_work_group_size(ITEMS_X, ITEMS_Y, 1)))
-void windows(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out,
-             const windowed geometry${operand_parameters}) {
+$kernel [ITEMS_X, ITEMS_Y, 1] windows(read STORAGE a, read STORAGE b, write void out,
+        windowed geometry${operand_parameters}) {
     __local REAL_4 a_tile[DEEP * ROW_A / 4], b_tile[DEEP * ROW_B / 4];
     __local int2 steps[2][DEEP];
     __local REAL* a_local = (__local REAL*)a_tile;
@@ -48,7 +47,7 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
     const int first = part * g.split, last = min(g.k, (long)first + g.split);
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
-    $begin_operands
+    ${begin_operands}
     int a_from[A_EACH], b_from[B_EACH];
     for (int i = 0; i < A_EACH; i++) a_from[i] = min(row + ACROSS(i, SPAN_ROWS, A_ALONG, 1), m - 1) * (int)g.a_row;
     for (int i = 0; i < B_EACH; i++)
@@ -83,21 +82,21 @@ void windows(__global const STORAGE* restrict a, __global const STORAGE* restric
     const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + part * g.out_part;
     __global REAL* sum = (__global REAL*)out + base;
     __global STORAGE* result = (__global STORAGE*)out + base;
-    $unroll_sums
+    ${unroll_sums}
     for (int half_ = 0; half_ < 2; half_++) {
-        $unroll_sums
+        ${unroll_sums}
         for (int j = 0; j < 4; j++) {
             const int c = column + half_ * 4 * ITEMS_X + x * 4 + j;
             if (c >= n) continue;
             const int to = both_offsets(c, g.n_extent, g.out_n, g.out_n).x;
             REAL values[4 * QUARTERS];
-            $unroll_sums
+            ${unroll_sums}
             for (int i = 0; i < 4 * QUARTERS; i++) {
                 const int r = min(row + i / 4 * 4 * ITEMS_Y + y * 4 + i % 4, m - 1);
                 const REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
                 values[i] = finished(four[j], r, c, to${operand_arguments});
             }
-            $unroll_sums
+            ${unroll_sums}
             for (int i = 0; i < 4 * QUARTERS; i++) {
                 const int r = row + i / 4 * 4 * ITEMS_Y + y * 4 + i % 4;
                 if (r >= m) continue;

@@ -20,9 +20,8 @@
 #define NEXT_SLICE COLUMNS
 #endif
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void slices(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out, const product g,
-            const int splits, const int split, const long out_part${operand_parameters}) {
+$kernel [GROUP, 1, 1] slices(read STORAGE a, read STORAGE b, write void out, product g, int splits, int split,
+        long out_part${operand_parameters}) {
     __local REAL shares[ROWS][GROUP];
     const int item = get_local_id(0), slice = SLICE_OF(item);
     const int column = get_group_id(0) * COLUMNS + COLUMN_OF(item), row = get_group_id(1) * ROWS, n = g.n;
@@ -37,7 +36,7 @@ void slices(__global const STORAGE* restrict a, __global const STORAGE* restrict
         a_from[i] = min(row + i, (int)g.m - 1) * (int)g.a_row;
         sums[i] = 0;
     }
-    $unroll_by_4
+    ${unroll_by_4}
     for (int k = first + slice; k < last; k += SLICES) {
         const REAL of_b = LOAD(b, k * b_k);
         for (int i = 0; i < ROWS; i++) sums[i] += LOAD(a, a_from[i] + k * a_k) * of_b;
@@ -51,7 +50,7 @@ void slices(__global const STORAGE* restrict a, __global const STORAGE* restrict
     if (slice > 0 || column >= n) return;
     const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1];
     const int to = column * (int)g.out_n;
-    $begin_operands
+    ${begin_operands}
     for (int i = 0; i < ROWS && row + i < (int)g.m; i++) {
         const long at = base + to + (row + i) * (int)g.out_row;
         if (splits > 1) ((__global REAL*)out)[part * out_part + at] = shares[i][item];

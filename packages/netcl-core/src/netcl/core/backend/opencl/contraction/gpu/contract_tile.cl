@@ -27,7 +27,7 @@
 // sums += the products of the tiles in local memory, for work-item (x, y).
 static inline void multiply_tiles(__local const REAL_4* a_tile, __local const REAL_4* b_tile, const int x, const int y,
                                   REAL_4 sums[4 * QUARTERS][2]) {
-    $unroll
+    ${unroll}
     for (int k = 0; k < DEEP; k++) {
         const REAL_4 b0 = b_tile[k * (ROW_B / 4) + x], b1 = b_tile[k * (ROW_B / 4) + ITEMS_X + x];
         const REAL_4 a0 = a_tile[k * (ROW_A / 4) + y];

@@ -4,7 +4,8 @@
 // wide   work-group of ITEMS_X x ITEMS_Y: a tile of SPAN_ROWS x SPAN outputs, 8 x 8 per work-item in quarters of 4 x 4, k in
 //        steps of DEEP through two tiles of each operand in local memory, of which one is read while the other is filled
 //        (2 * DEEP * (SPAN_ROWS + SPAN + 8) elements). A_LANES and B_LANES elements are loaded at a time, along k
-//        (A_ALONG, B_ALONG) or across it, and OUT_LANES are stored, all of 32 bits if they are several. Partial sum s of `splits` goes to `out` + s * out_part.
+//        (A_ALONG, B_ALONG) or across it, and OUT_LANES are stored, all of 32 bits if they are several. Partial sum s of
+//        `splits` goes to `out` + s * out_part.
 //
 // Offsets within a matrix have 32 bits. Without split-K, sums go through epilogue(sum, operands...) if there are operands.
 // Contraction of a*b+c into one rounding is allowed here.
@@ -45,9 +46,8 @@
     tile[(k) * (width) + (across)] = part.s0; tile[((k) + 1) * (width) + (across)] = part.s1; \
     tile[((k) + 2) * (width) + (across)] = part.s2; tile[((k) + 3) * (width) + (across)] = part.s3;
 
-__kernel __attribute__((reqd_work_group_size(ITEMS_X, ITEMS_Y, 1)))
-void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b, __global void* restrict out, const product g,
-          const int splits, const int split, const long out_part${operand_parameters}) {
+$kernel [ITEMS_X, ITEMS_Y, 1] wide(read STORAGE a, read STORAGE b, write void out, product g, int splits, int split,
+        long out_part${operand_parameters}) {
     __local REAL_4 a_tiles[2][DEEP * ROW_A / 4], b_tiles[2][DEEP * ROW_B / 4];
     const int x = get_local_id(0), y = get_local_id(1), item = y * ITEMS_X + x;
     const int m = g.m, n = g.n, row = get_group_id(1) * SPAN_ROWS, column = get_group_id(0) * SPAN;
@@ -56,15 +56,15 @@ void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b
     const int first = part * split, last = min(g.k, (long)first + split);
     a += g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     b += g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
-    $begin_operands
+    ${begin_operands}
     const int a_k = g.a_k, b_k = g.b_k, out_row = g.out_row, out_n = g.out_n;
     // Rows and columns past an edge are read as the last ones and not stored.
     int a_from[A_EACH], b_from[B_EACH];
-    $unroll
+    ${unroll}
     for (int i = 0; i < A_EACH; i++)
         a_from[i] = min(row + ACROSS(i, SPAN_ROWS, A_ALONG, A_LANES), m - (A_ALONG ? 1 : A_LANES)) * (int)g.a_row +
                     (first + AT(i, SPAN_ROWS, A_ALONG, A_LANES)) * a_k;
-    $unroll
+    ${unroll}
     for (int i = 0; i < B_EACH; i++)
         b_from[i] = min(column + ACROSS(i, SPAN, B_ALONG, B_LANES), n - (B_ALONG ? 1 : B_LANES)) * (int)g.b_n +
                     (first + AT(i, SPAN, B_ALONG, B_LANES)) * b_k;
@@ -76,12 +76,12 @@ void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b
     for (int start = first - DEEP; start < last; start += DEEP, slot ^= 1) {
         const int coming = start + DEEP;
         if (coming < last) {
-            $unroll
+            ${unroll}
             for (int i = 0; i < A_EACH; i++) {
                 a_next[i] = coming + AT(i, SPAN_ROWS, A_ALONG, A_LANES) < last ? LOAD_A(a_from[i]) : (A_PART)0;
                 a_from[i] += DEEP * a_k;
             }
-            $unroll
+            ${unroll}
             for (int i = 0; i < B_EACH; i++) {
                 b_next[i] = coming + AT(i, SPAN, B_ALONG, B_LANES) < last ? LOAD_B(b_from[i]) : (B_PART)0;
                 b_from[i] += DEEP * b_k;
@@ -91,12 +91,12 @@ void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b
         if (coming < last) {
             __local REAL* a_tile = (__local REAL*)a_tiles[slot ^ 1];
             __local REAL* b_tile = (__local REAL*)b_tiles[slot ^ 1];
-            $unroll
+            ${unroll}
             for (int i = 0; i < A_EACH; i++) {
                 const int k = AT(i, SPAN_ROWS, A_ALONG, A_LANES), across = ACROSS(i, SPAN_ROWS, A_ALONG, A_LANES);
                 KEEP(a_tile, ROW_A, a_next[i], k, across, A_ALONG, A_LANES)
             }
-            $unroll
+            ${unroll}
             for (int i = 0; i < B_EACH; i++) {
                 const int k = AT(i, SPAN, B_ALONG, B_LANES), across = ACROSS(i, SPAN, B_ALONG, B_LANES);
                 KEEP(b_tile, ROW_B, b_next[i], k, across, B_ALONG, B_LANES)
@@ -107,16 +107,16 @@ void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b
     const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + part * out_part;
     __global REAL* sum = (__global REAL*)out + base;
     __global STORAGE* result = (__global STORAGE*)out + base;
-    $unroll_sums
+    ${unroll_sums}
     for (int i = 0; i < 8; i++) {
         const int r = row + i / 4 * 4 * ITEMS_Y + y * 4 + i % 4;
         if (r >= m) continue;
-        $unroll_sums
+        ${unroll_sums}
         for (int half_ = 0; half_ < 2; half_++) {
             const int from = column + half_ * 4 * ITEMS_X + x * 4, at = r * out_row + from * out_n;
             REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
             if (splits == 1) {
-                $unroll_sums
+                ${unroll_sums}
                 for (int j = 0; j < 4; j++) {
                     const int c = min(from + j, n - 1);
                     four[j] = finished(four[j], r, c, c * out_n${operand_arguments});
@@ -125,7 +125,7 @@ void wide(__global const STORAGE* restrict a, __global const STORAGE* restrict b
 #if OUT_LANES == 4
             if (from < n) *(__global REAL_4*)(sum + at) = (REAL_4)(four[0], four[1], four[2], four[3]);
 #else
-            $unroll_sums
+            ${unroll_sums}
             for (int j = 0; j < 4; j++) {
                 if (from + j >= n) continue;
                 if (splits > 1) sum[at + j * out_n] = four[j];

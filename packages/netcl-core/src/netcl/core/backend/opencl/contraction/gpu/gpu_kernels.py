@@ -17,7 +17,7 @@ import numpy as np
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, finished_parts, trailing_args
 from netcl.core.backend.opencl.contraction.problem import strides_argument
-from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, filled_program, struct, traits
 from netcl.core.tuning.candidates import CONTRACTIONS
 from netcl.core.tuning.problems import Contraction, dense_steps
 from netcl.core.tuning.tiles import (
@@ -70,12 +70,14 @@ def epilogue_source(
     """
     finishing = ("contract_operands", "contract_finished") if operands else ()
     operand_count = ("OPERANDS", operands) if operands else _UNFINISHED
-    text = source(("storage", *finishing, *names), ((f"DTYPE_{dtype.upper()}", 1), *defines, operand_count))
+    all_names = ("storage", *finishing, *names)
+    all_defines = ((f"DTYPE_{dtype.upper()}", 1), *defines, operand_count)
     # Sums stay in registers only if the loops over them are unrolled, which compilers do not do by themselves if a long
     # epilogue follows. The compilers of CPUs, which run these kernels in tests, become slow by it.
     unroll = {} if device.is_cpu else {"unroll": "#pragma unroll", "unroll_by_4": "#pragma unroll 4"}
     sums = {} if device.is_cpu or not operands else {"unroll_sums": "#pragma unroll"}
-    return filled(text, {**_ROLLED, **unroll, **sums, **finished_parts(epilogue, operands), **parts}) + epilogue
+    all_parts = {**_ROLLED, **unroll, **sums, **finished_parts(epilogue, operands), **parts}
+    return filled_program(all_names, all_defines, all_parts, epilogue)
 
 
 @lru_cache(maxsize=1024)

@@ -7,5 +7,5 @@
 #define MULTIPLY_ACCUMULATE(sums, a, b) multiply_accumulate(sums, a, b)
 
 static inline void multiply_accumulate(SUM* sums, const ELEMENT* a, const ELEMENT* b) {
-    $multiply_accumulate
+    ${multiply_accumulate}
 }

@@ -1,6 +1,6 @@
 // Rounds elements of float32 to the nearest of TF32, ties away from zero, for a unit that takes their high bits. NaN stays NaN.
 
-__kernel void round_tf32(__global const uint* restrict x, __global uint* restrict out, const long count) {
+$kernel round_tf32(read uint x, write uint out, long count) {
     const long i = get_global_id(0);
     if (i >= count) return;
     const uint bits = x[i], finite = (bits & 0x7f800000u) != 0x7f800000u, nan = (bits & 0x7fffffffu) > 0x7f800000u;

@@ -28,7 +28,7 @@ static inline uint4 rounded_bits(const float4 x) {
     return (bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u;
 }
 
-__kernel void split_parts(__global const float* restrict x, __global ushort* restrict planes, const long count) {
+$kernel split_parts(read float x, write ushort planes, long count) {
     const long first = get_global_id(0) * 8;
     if (count % 8 == 0) {  // aligned vectors
         if (first >= count) return;

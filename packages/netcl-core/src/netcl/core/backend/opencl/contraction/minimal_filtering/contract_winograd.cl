@@ -8,7 +8,7 @@
 //
 // Contraction of a*b+c into one rounding is allowed here. transposes.py writes TOGETHER, EACH_COLUMN and TURN_.
 
-$windows
+${windows}
 
 typedef struct {
     tiling tiles;
@@ -29,7 +29,7 @@ typedef JOIN(RAW, TAKEN) __attribute__((aligned(sizeof(RAW)))) TAPS;
 #define TAP(j, x) taps[j] = x;
 
 // A work-item takes `each` vectors of the panels of ROW_TILES tiles of rows, RUN at a time.
-__kernel LOOPS void weight_tiles(__global const STORAGE* restrict w, __global REAL* restrict panels, const weights g) {
+$kernel LOOPS weight_tiles(read STORAGE w, write REAL panels, weights g) {
     const size_t tiles = (g.rows + ROWS - 1) / ROWS, groups = (tiles + ROW_TILES - 1) / ROW_TILES;
     const size_t tile_first = get_global_id(0) % groups * ROW_TILES, tile_last = min(tiles, tile_first + ROW_TILES);
     const size_t begin = get_global_id(0) / groups * g.each * VECTOR, end = min((size_t)g.panel, begin + g.each * VECTOR);
@@ -56,8 +56,7 @@ __kernel LOOPS void weight_tiles(__global const STORAGE* restrict w, __global RE
 }
 
 // A work-item takes `each` planes of `span` vectors of tiles, and computes their places once.
-__kernel LOOPS void output_tiles(__global const REAL* restrict sums, __global STORAGE* restrict out,
-                                 const outputs geometry${operand_parameters}) {
+$kernel LOOPS output_tiles(read REAL sums, write STORAGE out, outputs geometry${operand_parameters}) {
     const outputs all = geometry;
     const tiling g = all.tiles;
     const size_t spans = (g.stride + g.span * VECTOR - 1) / (g.span * VECTOR), span = get_global_id(0) % spans;
@@ -87,8 +86,7 @@ static inline REALV first_of(__global const REAL* x, const int count) {
     return found;
 }
 
-__kernel LOOPS void weight_sums(__global const REAL* restrict sums, __global STORAGE* restrict out, const long size, const long step,
-                                const long items, const long offset) {
+$kernel LOOPS weight_sums(read REAL sums, write STORAGE out, long size, long step, long items, long offset) {
     out += offset;
     for (size_t first = get_global_id(0) * VECTOR; first < (size_t)size; first += items * VECTOR) {
         const int count = min((size_t)VECTOR, (size_t)size - first);

@@ -16,8 +16,8 @@ typedef struct {
 #define A_AT(p, i) p[i]
 #define PANEL_ROW(i) __global const REAL* a##i = panel + i;
 
-__kernel LOOPS void filter_images(__global const STORAGE* restrict x, __global const REAL* restrict panels, __global STORAGE* restrict out,
-                                  __global REAL* restrict scratch, const filtering geometry${operand_parameters}) {
+$kernel LOOPS filter_images(read STORAGE x, read REAL panels, write STORAGE out, write REAL scratch,
+        filtering geometry${operand_parameters}) {
     const filtering all = geometry;
     const tiling g = all.images, o = all.outputs;
     const long ins = g.planes, tiles = (o.planes + ROWS - 1) / ROWS;

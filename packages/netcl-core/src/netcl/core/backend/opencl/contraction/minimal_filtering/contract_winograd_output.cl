@@ -8,8 +8,7 @@ typedef struct {
     operand operands[OPERANDS];
 } tiling;
 
-__kernel void output_tiles(__global const REAL* restrict sums, __global STORAGE* restrict out,
-                           const tiling g${operand_parameters}) {
+$kernel output_tiles(read REAL sums, write STORAGE out, tiling g${operand_parameters}) {
     const uint tile = get_global_id(0), plane = get_global_id(1);
     if (tile >= (uint)g.tiles) return;
     const uint image = tile / (uint)g.per_image, rest = tile - image * (uint)g.per_image;

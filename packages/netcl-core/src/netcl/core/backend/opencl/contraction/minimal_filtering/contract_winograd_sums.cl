@@ -1,7 +1,7 @@
 // Minimal filtering on GPUs: G^T u G, the gradient of the weights from the partial sums [part][SIDE^2][element] of split-K; a
 // work-item for each pair of channels.
 
-__kernel void weight_sums(__global const REAL* restrict sums, __global STORAGE* restrict out, const long size, const long parts) {
+$kernel weight_sums(read REAL sums, write STORAGE out, long size, long parts) {
     const size_t element = get_global_id(0);
     if (element >= (size_t)size) return;
     REALV one[SIDE][SIDE], two[3][SIDE], three[3][3];

@@ -4,7 +4,7 @@ typedef struct {
     long rows, columns, row_step, column_step, flipped;
 } weights;
 
-__kernel void weight_tiles(__global const STORAGE* restrict w, __global REAL* restrict tiles, const weights g) {
+$kernel weight_tiles(read STORAGE w, write REAL tiles, weights g) {
     const size_t column = get_global_id(0), row = get_global_id(1);
     if (column >= (size_t)g.columns) return;
     w += row * g.row_step + column * g.column_step;

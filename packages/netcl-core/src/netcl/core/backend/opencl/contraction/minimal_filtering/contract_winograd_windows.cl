@@ -2,7 +2,7 @@
 // [SIDE^2][plane][tile]. A work-item takes `each` planes of `span` vectors of tiles, and computes their places once.
 // Contraction of a*b+c into one rounding is allowed here.
 
-__kernel LOOPS void TILES_KERNEL(__global const STORAGE* restrict x, __global REAL* restrict tiles, const tiling geometry) {
+$kernel LOOPS TILES_KERNEL(read STORAGE x, write REAL tiles, tiling geometry) {
     const tiling g = geometry;
     const size_t spans = (g.stride + g.span * VECTOR - 1) / (g.span * VECTOR), span = get_global_id(0) % spans;
     const size_t first = get_global_id(0) / spans * g.each, last = min((size_t)g.planes, (size_t)(first + g.each));

@@ -23,7 +23,7 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import (
     operand_parts,
 )
 from netcl.core.backend.opencl.contraction.launch import contract
-from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, filled_program, struct, traits
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.tiles import cpu_tile
 from netcl.core.tuning.winograd import Problem
@@ -64,7 +64,7 @@ def _tiles_program(device: Traits, dtype: str, tile: int, kernel: str) -> str:
     )  # fmt: skip
     parts = {"windows": windows_text(device.vector, 1 << (window - 1).bit_length(), window)}
     names = ("storage", "gathered", "winograd_matrices", "winograd_places", "winograd_windows")
-    return filled(source((*names, "contract_winograd_windows"), defines), parts)
+    return filled_program((*names, "contract_winograd_windows"), defines, parts)
 
 
 @lru_cache(maxsize=64)
@@ -80,7 +80,7 @@ def _program(device: Traits, dtype: str, tile: int, epilogue: str = "", operands
         "transposes": transposes_text(device.vector),
     }
     names = ("storage", "gathered", "contract_operands", "winograd_matrices", "winograd_places", "winograd_targets")
-    return filled(source((*names, "winograd_taps", "contract_winograd"), defines), parts) + epilogue
+    return filled_program((*names, "winograd_taps", "contract_winograd"), defines, parts, epilogue)
 
 
 @lru_cache(maxsize=64)
@@ -92,7 +92,7 @@ def _gradients_program(device: Traits, dtype: str, tile: int) -> str:
     )  # fmt: skip
     parts = {"transposes": transposes_text(device.vector)}
     shared = ("storage", "gathered", "winograd_matrices", "winograd_places", "winograd_targets", "winograd_taps")
-    return filled(source((*shared, "contract_registers", "contract_winograd_gradients"), defines), parts)
+    return filled_program((*shared, "contract_registers", "contract_winograd_gradients"), defines, parts)
 
 
 @lru_cache(maxsize=64)
@@ -109,7 +109,7 @@ def _images_program(device: Traits, dtype: str, tile: int, epilogue: str = "", o
     }
     shared = ("storage", "gathered", "contract_operands", "winograd_matrices", "winograd_places", "winograd_windows")
     names = (*shared, "winograd_targets", "contract_registers", "contract_winograd_images")
-    return filled(source(names, defines), parts) + epilogue
+    return filled_program(names, defines, parts, epilogue)
 
 
 def _blocks(p: Problem, most: int) -> tuple[tuple[int, int], ...]:

@@ -16,7 +16,7 @@ import numpy as np
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, members, operand_parts
 from netcl.core.backend.opencl.contraction.gpu import gpu_kernels
 from netcl.core.backend.opencl.contraction.launch import contract
-from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, filled_program, source, struct, traits
 from netcl.core.device.capabilities import profile_of
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.winograd import Problem
@@ -54,8 +54,9 @@ def program(kernel: str, dtype: str, tile: int) -> str:
 def output_program(dtype: str, tile: int, epilogue: str = "", operands: int = 1) -> str:
     """Returns the text of the kernel that computes the images of results."""
     defines = ((f"DTYPE_{dtype.upper()}", 1), ("TILE", tile), ("REALV", "REAL"), ("OPERANDS", operands))
-    text = source(("storage", "contract_operands", "winograd_matrices", "contract_winograd_output"), defines)
-    return filled(text, operand_parts(epilogue, operands, "REAL", "LOAD(e{k}, plane * g.operands[{i}].row)")) + epilogue
+    names = ("storage", "contract_operands", "winograd_matrices", "contract_winograd_output")
+    parts = operand_parts(epilogue, operands, "REAL", "LOAD(e{k}, plane * g.operands[{i}].row)")
+    return filled_program(names, defines, parts, epilogue)
 
 
 def _blocks(engine: Any, p: Problem) -> Iterator[tuple[int, int]]:

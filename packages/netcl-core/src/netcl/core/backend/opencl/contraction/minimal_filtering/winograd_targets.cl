@@ -1,6 +1,6 @@
 // Minimal filtering on CPU devices: where the tiles of outputs are in their images, and their stores by rows.
 
-$transposes
+${transposes}
 
 typedef RAWV __attribute__((aligned(sizeof(RAW)))) RAW_PACKED;
 typedef JOIN(RAW, TILE) __attribute__((aligned(sizeof(RAW)))) TILE_ROW;

@@ -4,7 +4,7 @@
 // Of the WIDTH elements of a window's row, a power of two, which are read at once, WINDOW are taken. WIDTH vectors have one row
 // of VECTOR windows; they are transposed after the transform along the columns. transposes.py writes TOGETHER and EACH_COLUMN.
 
-$windows
+${windows}
 
 #define INTV JOIN(int, VECTOR)
 #define MASKED(x, mask) JOIN(as_float, VECTOR)(JOIN(as_int, VECTOR)(x) & (mask))  // PoCL's select takes one element after the other

@@ -1,14 +1,14 @@
 // Every step-th element of the last three dimensions.
-#ifdef EACH
-__kernel void sample(__global const element* restrict x, __global element* restrict out, const sampling g) {
+$if EACH
+$kernel sample(read element x, write element out, sampling g) {
     const uint at = get_global_id(0), width = g.result[2], high = g.result[1], deep = g.result[0];
     if (at >= (uint)g.rows * width) return;
     const uint row = at / width, slab = row / high, plane = slab / deep;
     const long i = (at - row * width) * g.step[2], y = (row - slab * high) * g.step[1], z = (slab - plane * deep) * g.step[0];
     out[at] = x[((plane * g.extent[0] + z) * g.extent[1] + y) * g.extent[2] + i];
 }
-#else
-__kernel LOOPS void sample(__global const element* restrict x, __global element* restrict out, const sampling g) {
+$else
+$kernel LOOPS sample(read element x, write element out, sampling g) {
     const size_t first = get_global_id(0) * g.block, last = min((size_t)g.rows, (size_t)(first + g.block));
     const long width = g.result[2], step = g.step[2];
     for (size_t row = first; row < last; row++) {
@@ -19,4 +19,4 @@ __kernel LOOPS void sample(__global const element* restrict x, __global element*
         for (long i = 0; i < width; i++) target[i] = line[i * step];
     }
 }
-#endif
+$end

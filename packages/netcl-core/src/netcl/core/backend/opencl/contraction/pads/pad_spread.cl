@@ -1,6 +1,6 @@
 // The reverse of pad_sample.cl: zeros between the elements and after them.
-#ifdef EACH
-__kernel void spread(__global const element* restrict x, __global element* restrict out, const sampling g) {
+$if EACH
+$kernel spread(read element x, write element out, sampling g) {
     const uint at = get_global_id(0), width = g.result[2], high = g.result[1], deep = g.result[0];
     if (at >= (uint)g.rows * width) return;
     const uint row = at / width, slab = row / high, plane = slab / deep;
@@ -11,8 +11,8 @@ __kernel void spread(__global const element* restrict x, __global element* restr
                      && from_y < g.extent[1] && from_z < g.extent[0];
     out[at] = met ? x[((plane * g.extent[0] + from_z) * g.extent[1] + from_y) * g.extent[2] + from_i] : 0;
 }
-#else
-__kernel LOOPS void spread(__global const element* restrict x, __global element* restrict out, const sampling g) {
+$else
+$kernel LOOPS spread(read element x, write element out, sampling g) {
     const size_t first = get_global_id(0) * g.block, last = min((size_t)g.rows, (size_t)(first + g.block));
     const long width = g.result[2], step = g.step[2];
     for (size_t row = first; row < last; row++) {
@@ -26,4 +26,4 @@ __kernel LOOPS void spread(__global const element* restrict x, __global element*
         for (long i = 0; i < g.extent[2]; i++) target[i * step] = line[i];
     }
 }
-#endif
+$end

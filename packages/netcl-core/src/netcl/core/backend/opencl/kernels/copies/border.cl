@@ -17,7 +17,7 @@ typedef struct {
 #define INSIDE(i, n) clamp(i, 0, (n) - 1)
 #endif
 
-__kernel void border(__global const STORAGE* restrict x, __global STORAGE* restrict out, const bordering g) {
+$kernel border(read STORAGE x, write STORAGE out, bordering g) {
     REAL value[EACH];
 #pragma unroll
     for (uint k = 0; k < EACH; k++) {
@@ -53,7 +53,7 @@ __kernel void border(__global const STORAGE* restrict x, __global STORAGE* restr
     ((k) == 0 ? g.low[d] + (i) : (k) <= (before) ? (k) - 1 : g.low[d] + g.extent[d] + (k) - 1 - (before))
 #endif
 
-__kernel void border_gradient(__global const STORAGE* restrict grad, __global STORAGE* restrict out, const bordering g) {
+$kernel border_gradient(read STORAGE grad, write STORAGE out, bordering g) {
     for (uint item = FIRST, each = 0; each < EACH && item < (uint)g.count; each++, item += get_local_size(0)) {
         int at[DIMS], before[DIMS], images[DIMS], from = 0, all = 1;
         uint rest = item;

@@ -58,8 +58,8 @@ def _program(kernel: str, size: int, dims: int = 0, group: int = 0) -> str:
     if dims:
         return templates.source(("elements", "division", kernel), (("BYTES", size), ("DIMS", dims), ("EACH", _EACH)))
     definitions = (("TILE", _SHARED), ("GROUP", group)) if kernel == "copy_tiles" else ()
-    text = templates.source(("elements", "copy_block", kernel), (("BYTES", size), *definitions))
-    return f"{STREAM}\n{text}" if kernel == "copy" else text
+    names = ("elements", "copy_block", kernel)
+    return templates.filled_program(names, (("BYTES", size), *definitions), {"stream": STREAM})
 
 
 @lru_cache(maxsize=1024)

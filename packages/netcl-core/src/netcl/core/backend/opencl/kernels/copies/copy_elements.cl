@@ -7,7 +7,7 @@ typedef struct {
     long extent[6], magic[6], shift[6], source_stride[6], out_stride[6];
 } copying_elements;
 
-__kernel void copy_elements(__global const element* restrict source, __global element* restrict out, const copying_elements g) {
+$kernel copy_elements(read element source, write element out, copying_elements g) {
     const uint width = get_local_size(0), begin = get_group_id(0) * width * EACH + get_local_id(0);
     element values[EACH];
     long places[EACH];

@@ -3,7 +3,7 @@
 // before the first is stored.
 #define EACH ((TILE * TILE + GROUP - 1) / GROUP)
 
-__kernel void copy_tiles(__global const element* restrict source, __global element* restrict out, const copying g) {
+$kernel copy_tiles(read element source, write element out, copying g) {
     __local element square[TILE][TILE + 1];  // a column more, so that neighbours of a column are in different banks
     const uint tile = get_group_id(0), across = g.counts[1], down = g.counts[0], band = tile / across;
     const long column = (long)(tile - band * across) * TILE, row = (long)(band % down) * TILE;

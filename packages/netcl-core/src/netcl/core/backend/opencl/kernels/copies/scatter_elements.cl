@@ -7,7 +7,7 @@ typedef struct {
     long extent[6], magic[6], shift[6], size[6], start[6], step[6], source_stride[6];
 } scattering;
 
-__kernel void scatter_elements(__global const element* restrict source, __global element* restrict out, const scattering g) {
+$kernel scatter_elements(read element source, write element out, scattering g) {
     const uint width = get_local_size(0), begin = get_group_id(0) * width * EACH + get_local_id(0);
 #if BYTES == 16
     const element value = as_uint4((long2)(g.value));

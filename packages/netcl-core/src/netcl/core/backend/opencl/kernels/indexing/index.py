@@ -28,20 +28,9 @@ _SHARE = 256  # indices of one table at least
 _SORTED = 512  # indices that other devices than CPUs sort before they add
 
 # The file of each kernel.
-_MOVING = {
-    "take": "index_take",
-    "gather": "index_gather",
-    "put": "index_put",
-    "put_in_order": "index_put_in_order",
-    "scatter": "index_scatter",
-    "scatter_in_order": "index_scatter_in_order",
-    "claim": "index_claim",
-}
-_ADDING = {
-    "take_gradient": "index_take_gradient",
-    "gather_gradient": "index_gather_gradient",
-    "sorted_gradient": "index_sorted_gradient",
-}
+# The files of kernels that have one of their own; the others are in index_in_order.cl.
+_FILES = {name: f"index_{name}" for name in ("take", "gather", "put", "scatter", "claim", "sorted_gradient")}
+_BY_ROWS = ("put_in_order", "take_gradient")  # kernels with an index for a row
 _IN_ORDER = {"put": "put_in_order", "scatter": "scatter_in_order"}
 
 # On a vector an element is a row.
@@ -111,16 +100,20 @@ _REPORT = "REPORT(code, value, at, size)", report("code", "value", "at", "size")
 
 def _program(size: int, indices: str, is_cpu: bool, kernel: str) -> str:
     """Returns the text of a kernel that moves elements of ``size`` bytes."""
-    defines: tuple[tuple[str, object], ...] = (("BYTES", size), ("INDEX", _integer(indices)), _REPORT)
-    if is_cpu and kernel == "take":
-        defines += (("ALONE", 1),)
-    return source(("index", "elements", _MOVING[kernel]), defines)
+    alone = (("ALONE", 1),) if is_cpu and kernel == "take" else ()
+    return _text(kernel, ("index", "elements"), (("BYTES", size), ("INDEX", _integer(indices)), _REPORT, *alone))
 
 
 def _sum_program(dtype: str, indices: str, kernel: str) -> str:
     """Returns the text of a kernel that adds elements."""
-    defines = ((f"DTYPE_{dtype.upper()}", 1), ("INDEX", _integer(indices)), _REPORT)
-    return source(("storage", "index", _ADDING[kernel]), defines)
+    defines = ((f"DTYPE_{dtype.upper()}", 1), ("INDEX", _integer(indices)), _REPORT, ("ADDED", 1))
+    return _text(kernel, ("storage", "index"), defines)
+
+
+def _text(kernel: str, names: tuple[str, ...], defines: tuple[tuple[str, object], ...]) -> str:
+    if kernel not in _FILES:
+        defines += (("KERNEL", kernel), ("BY_ROW", int(kernel in _BY_ROWS)))
+    return source((*names, _FILES.get(kernel, "index_in_order")), defines)
 
 
 def index(

@@ -1,6 +1,5 @@
 // Leaves in `winner` the number of the last index that names each position, the same in any order of the work-items.
-__kernel void claim(__global const INDEX* restrict indices, __global int* winner, __global int* flag, const int code,
-                    const indexing g) {
+$kernel claim(read INDEX indices, write int* winner, write int* flag, int code, indexing g) {
     EACH_ROW {
         for (long c = begin; c < end; c++) {
             const size_t position = checked(indices[row * g.after + c], row * g.after + c, g.axis, flag, code);

@@ -1,6 +1,5 @@
 // Copies the elements that the indices name, one index for each.
-__kernel void gather(__global const element* restrict x, __global const INDEX* restrict indices,
-                     __global element* restrict out, __global int* flag, const int code, const indexing g) {
+$kernel gather(read element x, read INDEX indices, write element out, write int* flag, int code, indexing g) {
     EACH_ROW {
         __global const element* from = x + outer * g.axis * g.after;
         for (long c = begin; c < end; c++) {

@@ -1,6 +1,5 @@
 // Writes the rows with numbers left in `winner` by claim.
-__kernel void put(__global const element* restrict x, __global const INDEX* restrict indices,
-                  __global const int* restrict winner, __global element* restrict out, const indexing g) {
+$kernel put(read element x, read INDEX indices, read int winner, write element out, indexing g) {
     EACH_ROW {
         const size_t position = clamped(indices[i], g.axis);
         if (winner[position] != i) continue;

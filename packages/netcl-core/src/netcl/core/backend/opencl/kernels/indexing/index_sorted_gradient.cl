@@ -1,7 +1,6 @@
 // For many cores and many indices: `positions` has the sorted indices, `order` their positions before. The first work-item of
 // equal indices adds the gradients of all of them, in their original order.
-__kernel void sorted_gradient(__global const STORAGE* restrict grad, __global const int* restrict positions,
-                              __global const long* restrict order, __global REAL* restrict out, const indexing g) {
+$kernel sorted_gradient(read STORAGE grad, read int positions, read long order, write REAL out, indexing g) {
     const long c = get_global_id(0);
     for (long first = get_global_id(1); first < g.count; first += get_global_size(1)) {
         const long row = positions[first];

@@ -1,6 +1,5 @@
 // Copies the rows that the indices name.
-__kernel void take(__global const element* restrict x, __global const INDEX* restrict indices, __global element* restrict out,
-                   __global int* flag, const int code, const indexing g) {
+$kernel take(read element x, read INDEX indices, write element out, write int* flag, int code, indexing g) {
 #ifdef ALONE
     if (g.after == 1) {  // single elements, many per work-item
         const size_t begin = get_global_id(1) * g.block, end = min((size_t)(g.before * g.count), (size_t)(begin + g.block));

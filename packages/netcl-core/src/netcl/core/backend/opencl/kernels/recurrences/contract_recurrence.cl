@@ -1,6 +1,6 @@
 // All time steps of a recurrent net, and all steps back. Batch rows are independent: the work-item that owns a row runs
-// all its time steps. recurrence_cells.py writes the statements for which a line has `$name`: unrolled rows and
-// vectors, and the state algebra of the kind of cell.
+// all its time steps. recurrence_cells.py writes the parts: unrolled rows and vectors, and the state algebra of the
+// kind of cell.
 //
 // One work-item: `rows` rows of the batch and `units` units of each gate, for the steps first .. last in the order of the
 // walk. It runs ROWS x WIDE accumulators over the state, or BACK_ROWS x BACK_WIDE over the gradients of the next step.
@@ -9,38 +9,35 @@
 // hidden) in forward and (gates * hidden, hidden) in backward, or where tiles of units are whole, one such matrix for
 // each tile, so that it is read in order. No local memory.
 
-__kernel void forward(__global const REAL* x, __global const REAL* weight, __global const REAL* bias,
-                      __global const REAL* state, __global const REAL* cell, __global REAL* out, __global REAL* cells,
-                      __global REAL* kept, const walk g) {
+$kernel forward(read REAL* x, read REAL* weight, read REAL* bias, read REAL* state, read REAL* cell, write REAL* out,
+        write REAL* cells, write REAL* kept, walk g) {
     const long rows_begin = get_global_id(1) * g.rows, rows_end = min(g.n, rows_begin + g.rows);
     const long units_begin = get_global_id(0) * g.units, units_end = min(g.hidden, units_begin + g.units);
     const long plane = g.n * g.hidden;
     for (long s = g.first; s <= g.last; s++) {
         const long now = g.reverse ? g.steps - 1 - s : s, past = g.reverse ? now + 1 : now - 1;
         __global const REAL* before = s == 0 ? state : out + past * plane;
-        $before
+        ${before}
         for (long unit = units_begin; unit < units_end; unit += TILE_UNITS) {
             const long u = min(unit, g.hidden - TILE_UNITS);
-            $biases
+            ${biases}
             for (long r = rows_begin; r < rows_end; r += ROWS) {
-                $rows
-                $zeros
+                ${rows}
+                ${zeros}
                 __global const REAL* w = weight + u * g.weight_unit;
                 for (long k = 0; k < g.hidden; k++, w += g.weight_step) {
-                    $weights
-                    $products
+                    ${weights}
+                    ${products}
                 }
-                $results
+                ${results}
             }
         }
     }
 }
 
-__kernel void backward(__global const REAL* weight, __global const REAL* state, __global const REAL* cell,
-                       __global const REAL* out, __global const REAL* cells, __global const REAL* kept,
-                       __global const REAL* by_out, __global const REAL* by_cells, __global REAL* by_x,
-                       __global REAL* by_sum, __global REAL* by_state, __global REAL* by_cell, __global REAL* carry,
-                       const walk g) {
+$kernel backward(read REAL* weight, read REAL* state, read REAL* cell, read REAL* out, read REAL* cells,
+        read REAL* kept, read REAL* by_out, read REAL* by_cells, write REAL* by_x, write REAL* by_sum,
+        write REAL* by_state, write REAL* by_cell, write REAL* carry, walk g) {
     const long rows_begin = get_global_id(1) * g.rows, rows_end = min(g.n, rows_begin + g.rows);
     const long units_begin = get_global_id(0) * g.units, units_end = min(g.hidden, units_begin + g.units);
     const long plane = g.n * g.hidden;
@@ -50,20 +47,20 @@ __kernel void backward(__global const REAL* weight, __global const REAL* state, 
         __global const REAL* after = by_sum + next * plane * GATES;
         __global const REAL* carried = carry + ((s + 1) & 1) * plane;
         __global REAL* carry_on = carry + (s & 1) * plane;
-        $before_back
+        ${before_back}
         for (long unit = units_begin; unit < units_end; unit += BACK_UNITS) {
             const long u = min(unit, g.hidden - BACK_UNITS);
             for (long r = rows_begin; r < rows_end; r += BACK_ROWS) {
-                $rows_back
-                $zeros_back
+                ${rows_back}
+                ${zeros_back}
                 if (s < g.steps - 1) {
                     __global const REAL* w = weight + u * g.weight_unit;
                     for (long k = 0; k < GATES * g.hidden; k++, w += g.weight_step) {
-                        $weights_back
-                        $products_back
+                        ${weights_back}
+                        ${products_back}
                     }
                 }
-                $gradients
+                ${gradients}
             }
         }
     }

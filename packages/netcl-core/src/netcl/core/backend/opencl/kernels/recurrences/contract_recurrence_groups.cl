@@ -13,41 +13,38 @@
 #define SHARED(count)
 #endif
 
-__kernel __attribute__((reqd_work_group_size(HIDDEN * SPLIT, 1, 1)))
-void forward(__global const REAL* x, __global const REAL* weight, __global const REAL* bias, __global const REAL* state,
-             __global const REAL* cell, __global REAL* out, __global REAL* cells, __global REAL* kept, const walk g) {
+$kernel [HIDDEN * SPLIT, 1, 1] forward(read REAL* x, read REAL* weight, read REAL* bias, read REAL* state,
+        read REAL* cell, write REAL* out, write REAL* cells, write REAL* kept, walk g) {
     SHARED(ROWS * GATES)
     const int part = get_local_id(0) / HIDDEN, u = get_local_id(0) % HIDDEN;
     const int begin = part * CHUNK, end = min(begin + CHUNK, HIDDEN);
     const long rows_begin = get_group_id(0) * ROWS, rows_end = min(g.n, rows_begin + ROWS);
     const long plane = g.n * g.hidden, r = rows_begin;
-    $biases
+    ${biases}
     for (long s = 0; s < g.steps; s++) {
         const long now = g.reverse ? g.steps - 1 - s : s, past = g.reverse ? now + 1 : now - 1;
         __global const REAL* before = s == 0 ? state : out + past * plane;
-        $before
-        $rows
-        $zeros
+        ${before}
+        ${rows}
+        ${zeros}
         __global const REAL* w = weight + u + begin * GATES * HIDDEN;
         #pragma unroll 8
         for (int k = begin; k < end; k++, w += GATES * HIDDEN) {
-            $weights
-            $products
+            ${weights}
+            ${products}
         }
-        $share
+        ${share}
         if (part == 0) {
-            $add
-            $results
+            ${add}
+            ${results}
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     }
 }
 
-__kernel __attribute__((reqd_work_group_size(HIDDEN * SPLIT, 1, 1)))
-void backward(__global const REAL* weight, __global const REAL* state, __global const REAL* cell,
-              __global const REAL* out, __global const REAL* cells, __global const REAL* kept,
-              __global const REAL* by_out, __global const REAL* by_cells, __global REAL* by_x, __global REAL* by_sum,
-              __global REAL* by_state, __global REAL* by_cell, __global REAL* carry, const walk g) {
+$kernel [HIDDEN * SPLIT, 1, 1] backward(read REAL* weight, read REAL* state, read REAL* cell, read REAL* out,
+        read REAL* cells, read REAL* kept, read REAL* by_out, read REAL* by_cells, write REAL* by_x, write REAL* by_sum,
+        write REAL* by_state, write REAL* by_cell, write REAL* carry, walk g) {
     SHARED(ROWS)
     const int part = get_local_id(0) / HIDDEN, u = get_local_id(0) % HIDDEN;
     const int begin = part * GATES * CHUNK, end = min(begin + GATES * CHUNK, GATES * HIDDEN);
@@ -59,21 +56,21 @@ void backward(__global const REAL* weight, __global const REAL* state, __global 
         __global const REAL* after = by_sum + next * plane * GATES;
         __global const REAL* carried = carry + ((s + 1) & 1) * plane;
         __global REAL* carry_on = carry + (s & 1) * plane;
-        $before_back
-        $rows_back
-        $zeros_back
+        ${before_back}
+        ${rows_back}
+        ${zeros_back}
         if (s < g.steps - 1) {
             __global const REAL* w = weight + u + begin * HIDDEN;
             #pragma unroll 8
             for (int k = begin; k < end; k++, w += HIDDEN) {
-                $weights_back
-                $products_back
+                ${weights_back}
+                ${products_back}
             }
         }
-        $share_back
+        ${share_back}
         if (part == 0) {
-            $add_back
-            $gradients
+            ${add_back}
+            ${gradients}
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     }

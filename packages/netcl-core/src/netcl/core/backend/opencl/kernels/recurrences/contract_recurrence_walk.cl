@@ -1,5 +1,5 @@
 // The arguments of a walk over the time steps of a recurrent net, and the formulas of a step, for all of its kernels.
-// recurrence_cells.py writes the statements for which a line of a kernel has `$name`.
+// recurrence_cells.py writes the parts of a kernel.
 //
 // forward    s = x[t] + bias + h[t-1] W^T for each gate, and then by the kind of cell (gates i f g o; r z n; one):
 //            lstm  c[t] = sigmoid(f) c[t-1] + sigmoid(i) tanh(g), h[t] = sigmoid(o) tanh(c[t])

@@ -6,13 +6,8 @@ from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.opencl.kernels.recurrences.recurrence_cells import (
-    CELLS,
-    backward_parts,
-    forward_parts,
-    shared_parts,
-)
-from netcl.core.backend.opencl.templates import Traits, filled, source, struct, traits
+from netcl.core.backend.opencl.kernels.recurrences.recurrence_cells import CELLS, Cell, cell_parts
+from netcl.core.backend.opencl.templates import Traits, filled_program, struct, traits
 from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import itemsize
 from netcl.core.layout import contiguous_strides
@@ -65,11 +60,18 @@ def _program(dtype: str, kind: str, forth: _Tile, back: _Tile) -> str:
     defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("GATES", cell.gates), ("VECTOR", lanes)]
     if lanes == 1:
         defines += [("REALV", "REAL"), ("GLOAD(p)", "(*(p))"), ("GSTORE(x, p)", "(*(p) = (x))")]
-    defines += [("ROWS", forth.rows), ("BACK_ROWS", back.rows)]
+    defines += _tile_sizes(cell, forth.rows, forth.wide, back.rows, back.wide)
     defines.append(("TILE_UNITS", f"({forth.wide} * {lanes})" if cell.gates == 1 else lanes))
     defines.append(("BACK_UNITS", f"({back.wide} * {lanes})"))
-    parts = forward_parts(cell, forth.rows, forth.wide, lanes) | backward_parts(cell, back.rows, back.wide, lanes)
-    return filled(source(("storage", "contract_recurrence_walk", "contract_recurrence"), tuple(defines)), parts)
+    names = ("storage", "contract_recurrence_walk", "contract_recurrence")
+    return filled_program(names, tuple(defines), cell_parts(cell))
+
+
+def _tile_sizes(cell: Cell, rows: int, wide: int, back_rows: int, back_wide: int) -> list[tuple[str, object]]:
+    """Returns the definitions of tiles of accumulators: their rows and vectors, and the places of vectors."""
+    place, weight = ("VECTOR", "VECTOR") if cell.gates == 1 else ("g.hidden", "g.weight_gate")
+    places = [("PLACE(j)", f"((j) * {place})"), ("WEIGHT(j)", f"((j) * {weight})")]
+    return [("ROWS", rows), ("WIDE", wide), ("BACK_ROWS", back_rows), ("BACK_WIDE", back_wide), *places]
 
 
 class _Group(NamedTuple):
@@ -96,12 +98,12 @@ def _group_program(dtype: str, kind: str, hidden: int, group: _Group) -> str:
     cell, rows, split = CELLS[kind], group.rows, group.split
     defines: list[tuple[str, object]] = [
         (f"DTYPE_{dtype.upper()}", 1), ("GATES", cell.gates), ("VECTOR", 1), ("REALV", "REAL"),
-        ("GLOAD(p)", "(*(p))"), ("GSTORE(x, p)", "(*(p) = (x))"), ("ROWS", rows), ("HIDDEN", hidden),
-        ("SPLIT", split), ("CHUNK", ceil(hidden / split)),
+        ("GLOAD(p)", "(*(p))"), ("GSTORE(x, p)", "(*(p) = (x))"), *_tile_sizes(cell, rows, cell.gates, rows, 1),
+        ("HIDDEN", hidden), ("SPLIT", split), ("OTHERS", split - 1), ("MORE", split - 2),
+        ("CHUNK", ceil(hidden / split)),
     ]  # fmt: skip
-    parts = forward_parts(cell, rows, cell.gates, 1) | backward_parts(cell, rows, 1, 1)
-    parts |= shared_parts(rows, cell.gates, split)
-    return filled(source(("storage", "contract_recurrence_walk", "contract_recurrence_groups"), tuple(defines)), parts)
+    names = ("storage", "contract_recurrence_walk", "contract_recurrence_groups")
+    return filled_program(names, tuple(defines), cell_parts(cell))
 
 
 def _split(engine: Any, tile: _Tile, n: int, hidden: int) -> tuple[tuple[int, int], int, int]:

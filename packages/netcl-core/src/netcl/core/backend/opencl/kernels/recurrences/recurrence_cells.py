@@ -1,4 +1,5 @@
-"""The state algebra of recurrent cells in OpenCL C, and the unrolled rows of contract_recurrence.cl.
+"""The state algebra of recurrent cells in OpenCL C, and the unrolled rows of contract_recurrence.cl, as parts of
+templates.
 
 The statements of a cell use ``u``, the first unit of a vector; ``now``, the time step; ``e0`` .., the biases; ``here``,
 ``at`` and ``gate``, the places of a unit in the state, in the output of a step and in its gates.
@@ -7,19 +8,18 @@ The statements of a cell use ``u``, the first unit of a vector; ``now``, the tim
 from __future__ import annotations
 
 from dataclasses import dataclass
-from string import Template
 
-from netcl.core.backend.opencl.templates import filled
+from netcl.core.backend.opencl.template_text import filled
 
-__all__ = ["CELLS", "Cell", "backward_parts", "forward_parts", "shared_parts"]
+__all__ = ["CELLS", "Cell", "cell_parts"]
 
 
 @dataclass(frozen=True)
 class Cell:
     """One kind of cell: the number of its gates and its statements.
 
-    ``forward`` ends a step for all gates of the row ``$row`` from the accumulators ``$sum_0`` ..; a cell of one gate
-    ends it for each accumulator ``$sum``, with the bias ``$bias``, at the unit ``u + $place``. ``backward`` writes the
+    ``forward`` ends a step for row ${i} of a tile from its accumulators, of which each gate has one; a cell of one gate
+    has WIDE accumulators, for neighbouring units. ``backward`` writes the
     gradients by the gates from ``dh``, the gradient by h[t]; ``carried`` adds the gradient from the next step to it.
     ``first`` writes the gradients by the states before the first step. ``before`` and ``before_back`` declare the state
     before a step.
@@ -39,12 +39,12 @@ _LSTM = Cell(
     before="__global const REAL* cell_before = s == 0 ? cell : cells + past * plane;",
     forward="""\
 {
-    const long at = (now * g.n + $row) * g.hidden + u, gate = (now * g.n + $row) * GATES * g.hidden + u;
-    const REALV in = logistic($sum_0 + e0 + GLOAD(x + gate));
-    const REALV forget = logistic($sum_1 + e1 + GLOAD(x + gate + g.hidden));
-    const REALV fresh = tanh($sum_2 + e2 + GLOAD(x + gate + 2 * g.hidden));
-    const REALV show = logistic($sum_3 + e3 + GLOAD(x + gate + 3 * g.hidden));
-    const REALV c = forget * GLOAD(cell_before + $row * g.hidden + u) + in * fresh;
+    const long at = (now * g.n + row${i}) * g.hidden + u, gate = (now * g.n + row${i}) * GATES * g.hidden + u;
+    const REALV in = logistic(c${i}_0 + e0 + GLOAD(x + gate));
+    const REALV forget = logistic(c${i}_1 + e1 + GLOAD(x + gate + g.hidden));
+    const REALV fresh = tanh(c${i}_2 + e2 + GLOAD(x + gate + 2 * g.hidden));
+    const REALV show = logistic(c${i}_3 + e3 + GLOAD(x + gate + 3 * g.hidden));
+    const REALV c = forget * GLOAD(cell_before + row${i} * g.hidden + u) + in * fresh;
     GSTORE(c, cells + at);
     GSTORE(show * tanh(c), out + at);
     GSTORE(in, kept + gate); GSTORE(forget, kept + gate + g.hidden);
@@ -70,13 +70,13 @@ _GRU = Cell(
     gates=3,
     forward="""\
 {
-    const long at = (now * g.n + $row) * g.hidden + u, gate = at + (now * g.n + $row) * 2 * g.hidden;
-    const long keep = at + (now * g.n + $row) * 3 * g.hidden;
-    const REALV reset = logistic($sum_0 + e0 + GLOAD(x + gate));
-    const REALV stay = logistic($sum_1 + e1 + GLOAD(x + gate + g.hidden));
-    const REALV own = $sum_2 + e2;
+    const long at = (now * g.n + row${i}) * g.hidden + u, gate = at + (now * g.n + row${i}) * 2 * g.hidden;
+    const long keep = at + (now * g.n + row${i}) * 3 * g.hidden;
+    const REALV reset = logistic(c${i}_0 + e0 + GLOAD(x + gate));
+    const REALV stay = logistic(c${i}_1 + e1 + GLOAD(x + gate + g.hidden));
+    const REALV own = c${i}_2 + e2;
     const REALV fresh = tanh(GLOAD(x + gate + 2 * g.hidden) + reset * own);
-    GSTORE((1 - stay) * fresh + stay * GLOAD(before + $row * g.hidden + u), out + at);
+    GSTORE((1 - stay) * fresh + stay * GLOAD(before + row${i} * g.hidden + u), out + at);
     GSTORE(reset, kept + keep); GSTORE(stay, kept + keep + g.hidden);
     GSTORE(fresh, kept + keep + 2 * g.hidden); GSTORE(own, kept + keep + 3 * g.hidden);
 }""",
@@ -98,10 +98,19 @@ def _elman(activation: str, gradient: str) -> Cell:
     """Returns a cell of one gate, by its activation of a sum and the gradient by the sum from ``dh`` and the output
     ``h``.
     """
-    value = activation.format("$sum + $bias + GLOAD(x + at)")
-    forward = f"{{\n    const long at = (now * g.n + $row) * g.hidden + u + $place;\n    GSTORE({value}, out + at);\n}}"
-    return Cell(1, forward, f"const REALV h = GLOAD(out + at); GSTORE({gradient}, by_sum + gate);")
+    value = activation.format("c${i}_${j} + e${j} + GLOAD(x + at)")
+    return Cell(
+        1, filled(_ELMAN, {"value": value}), f"const REALV h = GLOAD(out + at); GSTORE({gradient}, by_sum + gate);"
+    )
 
+
+_ELMAN = """\
+$for j < WIDE
+{
+    const long at = (now * g.n + row${i}) * g.hidden + u + PLACE(${j});
+    GSTORE(${value}, out + at);
+}
+$end"""
 
 CELLS = {
     "lstm": _LSTM,
@@ -110,95 +119,100 @@ CELLS = {
     "relu": _elman("fmax(({}), (REALV)(0))", "h > 0 ? dh : (REALV)(0)"),
 }
 
-_GRADIENT = """\
+_FORWARD = {
+    "biases": """\
+$for j < WIDE
+const REALV e${j} = g.biased ? GLOAD(bias + u + PLACE(${j})) : (REALV)(0);
+$end""",
+    "weights": """\
+$for j < WIDE
+const REALV b${j} = GLOAD(w + WEIGHT(${j}));
+$end""",
+}
+_BACKWARD = {
+    "weights_back": """\
+$for j < BACK_WIDE
+const REALV b${j} = GLOAD(w + ${j} * VECTOR);
+$end""",
+    "gradients": """\
+$for i < BACK_ROWS
+$for j < BACK_WIDE
 {
-    const long unit_at = u + $place, here = $row * g.hidden + unit_at, at = now * plane + here;
-    const long gate = (now * g.n + $row) * GATES * g.hidden + unit_at;
-    REALV dh = $sum;
-    $carried
-    if (s < 0) { $first }
+    const long unit_at = u + ${j} * VECTOR, here = row${i} * g.hidden + unit_at, at = now * plane + here;
+    const long gate = (now * g.n + row${i}) * GATES * g.hidden + unit_at;
+    REALV dh = c${i}_${j};
+    ${carried}
+    if (s < 0) { ${first} }
     else {
         if (g.by_out) dh += GLOAD(by_out + at);
-        $backward
+        ${backward}
     }
-}"""
+}
+$end
+$end""",
+}
+# The parts of both directions: a tile of ROWS x WIDE accumulators over the rows of ``SOURCE``.
+_TILE = {
+    "rows": """\
+$for i < ROWS
+const long row${i} = min(r + ${i}, rows_end - 1); __global const REAL* p${i} = ${source} + row${i} * ${length};
+$end""",
+    "zeros": """\
+$for i < ROWS
+$for j < WIDE
+REALV c${i}_${j} = 0;
+$end
+$end""",
+    "products": """\
+$for i < ROWS
+{
+    const REAL a = p${i}[k];
+    $for j < WIDE
+    c${i}_${j} += a * b${j};
+    $end
+}
+$end""",
+    "share": """\
+$if OTHERS
+if (part > 0) {
+    $for i < ROWS
+    $for j < WIDE
+    shared[part - 1][${i} * WIDE + ${j}][u] = c${i}_${j};
+    $end
+    $end
+}
+barrier(CLK_LOCAL_MEM_FENCE);
+$end""",
+    "add": """\
+$for i < ROWS
+$for j < WIDE
+$if OTHERS
+c${i}_${j} += shared[0][${i} * WIDE + ${j}][u]
+$for k < MORE
+    + shared[${k} + 1][${i} * WIDE + ${j}][u]
+$end
+    ;
+$end
+$end
+$end""",
+}
 
 
-def forward_parts(cell: Cell, rows: int, wide: int, lanes: int) -> dict[str, str]:
-    """Returns the parts of the kernel ``forward`` for ``rows`` rows times ``wide`` vectors: one for each gate, or
-    neighbouring units if there is one gate.
-    """
-    places = [f"(({j}) * {lanes if cell.gates == 1 else 'g.hidden'})" for j in range(wide)]
-    weights = places if cell.gates == 1 else [f"{j} * g.weight_gate" for j in range(wide)]
-    finish = Template(cell.forward)
-    if cell.gates == 1:
-        results = [
-            finish.substitute(row=f"row{i}", sum=f"c{i}_{j}", bias=f"e{j}", place=places[j])
-            for i in range(rows)
-            for j in range(wide)
-        ]
-    else:
-        sums = [{f"sum_{j}": f"c{i}_{j}" for j in range(wide)} for i in range(rows)]
-        results = [finish.substitute(row=f"row{i}", **sums[i]) for i in range(rows)]
+def cell_parts(cell: Cell) -> dict[str, str]:
+    """Returns the parts of the kernels ``forward`` and ``backward`` of a cell."""
+    forward = {name: filled(text, {"source": "before", "length": "g.hidden"}) for name, text in _TILE.items()}
+    of_back = {"source": "after", "length": "GATES * g.hidden"}
+    backward = {
+        f"{name}_back": filled(text, of_back).replace("ROWS", "BACK_ROWS").replace("WIDE", "BACK_WIDE")
+        for name, text in _TILE.items()
+    }
+    gradient = {"carried": cell.carried, "first": cell.first, "backward": cell.backward}
     return {
         "before": cell.before,
-        "biases": "\n".join(
-            f"const REALV e{j} = g.biased ? GLOAD(bias + u + {place}) : (REALV)(0);" for j, place in enumerate(places)
-        ),
-        "rows": _rows("before", "g.hidden", rows),
-        "zeros": _zeros(rows, wide),
-        "weights": "\n".join(f"const REALV b{j} = GLOAD(w + {place});" for j, place in enumerate(weights)),
-        "products": _products(rows, wide),
-        "results": "\n".join(results),
-    }
-
-
-def backward_parts(cell: Cell, rows: int, wide: int, lanes: int) -> dict[str, str]:
-    """Returns the parts of the kernel ``backward`` for ``rows`` rows times ``wide`` vectors of neighbouring units."""
-    gradient = Template(filled(_GRADIENT, {"carried": cell.carried, "backward": cell.backward}).rstrip())
-    gradients = [
-        gradient.substitute(row=f"row{i}", sum=f"c{i}_{j}", place=f"{j} * {lanes}", first=cell.first)
-        for i in range(rows)
-        for j in range(wide)
-    ]
-    return {
         "before_back": cell.before_back,
-        "rows_back": _rows("after", "GATES * g.hidden", rows),
-        "zeros_back": _zeros(rows, wide),
-        "weights_back": "\n".join(f"const REALV b{j} = GLOAD(w + {j} * {lanes});" for j in range(wide)),
-        "products_back": _products(rows, wide),
-        "gradients": "\n".join(gradients),
+        "results": f"$for i < ROWS\n{cell.forward}\n$end",
+        **_FORWARD,
+        **forward,
+        **backward,
+        **{name: filled(text, gradient) for name, text in _BACKWARD.items()},
     }
-
-
-def shared_parts(rows: int, gates: int, split: int) -> dict[str, str]:
-    """Returns the parts of contract_recurrence_groups.cl that add the sums of the work-items of a unit, in order."""
-    parts: dict[str, str] = {}
-    for name, wide in (("", gates), ("_back", 1)):
-        sums = [(f"c{i}_{j}", f"[{i * wide + j}][u]") for i in range(rows) for j in range(wide)]
-        stores = " ".join(f"shared[part - 1]{place} = {value};" for value, place in sums)
-        share = f"if (part > 0) {{ {stores} }}\nbarrier(CLK_LOCAL_MEM_FENCE);"
-        add = "\n".join(
-            f"{value} += {' + '.join(f'shared[{other}]{place}' for other in range(split - 1))};"
-            for value, place in sums
-        )
-        parts |= {f"share{name}": share if split > 1 else "", f"add{name}": add if split > 1 else ""}
-    return parts
-
-
-def _rows(source: str, length: str, rows: int) -> str:
-    """Returns the number of each row of a tile and the pointer to its numbers."""
-    return "\n".join(
-        f"const long row{i} = min(r + {i}, rows_end - 1); __global const REAL* p{i} = {source} + row{i} * {length};"
-        for i in range(rows)
-    )
-
-
-def _zeros(rows: int, wide: int) -> str:
-    return "\n".join(" ".join(f"REALV c{i}_{j} = 0;" for j in range(wide)) for i in range(rows))
-
-
-def _products(rows: int, wide: int) -> str:
-    return "\n".join(
-        f"{{ const REAL a = p{i}[k]; {' '.join(f'c{i}_{j} += a * b{j};' for j in range(wide))} }}" for i in range(rows)
-    )

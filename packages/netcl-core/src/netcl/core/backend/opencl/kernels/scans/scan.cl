@@ -28,7 +28,7 @@
     for (int c = 0; c < (N); c++) to[row * g.after + column + c] = (state){a[c], b[c]}; \
 }
 
-__kernel void totals(OPERANDS, __global state* restrict to, const walk g) {
+$kernel totals(${operands}, write state to, walk g) {
     EACH_CHUNK {
         PLACES;
         if (columns == WIDTH) TOTALS(WIDTH)
@@ -57,9 +57,7 @@ __kernel void totals(OPERANDS, __global state* restrict to, const walk g) {
         } \
 }
 
-__kernel void scan(OPERANDS, __global const state* restrict carries, __global STORAGE* restrict out,
-                   $indices
-                   const walk g) {
+$kernel scan(${operands}, read state carries, write STORAGE out, ${indices}walk g) {
     EACH_CHUNK {
         PLACES;
         if (columns == WIDTH) SCAN(WIDTH)

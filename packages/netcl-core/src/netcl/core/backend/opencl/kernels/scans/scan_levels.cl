@@ -1,7 +1,7 @@
 // The combination of the totals of chunks, for scan.cl.
 
 // Totals of totals; earlier totals are always combined forwards.
-__kernel void fold(__global const state* restrict from, __global state* restrict to, const walk g) {
+$kernel fold(read state from, write state to, walk g) {
     EACH_CHUNK {
         PLACES;
         for (long c = 0; c < columns; c++) {
@@ -17,7 +17,7 @@ __kernel void fold(__global const state* restrict from, __global state* restrict
 }
 
 // In place: each total becomes the combination of all before it; the first of all stays, and is not read.
-__kernel void spread(__global state* restrict totals, __global const state* restrict carries, const walk g) {
+$kernel spread(write state totals, read state carries, walk g) {
     EACH_CHUNK {
         PLACES;
         for (long c = 0; c < columns; c++) {

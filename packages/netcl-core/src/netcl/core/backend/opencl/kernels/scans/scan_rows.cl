@@ -16,25 +16,22 @@
         s = both; \
     }
 
-#ifdef SIGNALS
+$if look_back
 #define TILES const long begin = head;
-#else
-#define SIGNALS __global const state* restrict totals
+$else
 #define TILES for (long begin = head; begin < tail; begin += ALL)
 #define BEGIN_SIGNALS(number) const size_t number = get_group_id(0);
 #define END_SIGNALS
 #define TOTAL(i, s) s = totals[i];
-#endif
+$end
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-#if TOTALS
-void row_totals(OPERANDS, __global state* restrict totals, const walk g) {
-#else
-void row_scan(OPERANDS, SIGNALS, __global STORAGE* restrict out,
-              $indices
-              const walk g) {
-    $places
-#endif
+$if TOTALS
+$kernel [GROUP, 1, 1] row_totals(${operands}, write state totals, walk g) {
+$else
+$kernel [GROUP, 1, 1] row_scan(${operands}, read state totals if not look_back, write uint* signals if look_back,
+        uint signal_words if look_back, write STORAGE out, ${indices}walk g) {
+    ${places}
+$end
     __local REAL shared[GROUP * (STRETCH + 1)];
     __local state states[2 * GROUP], total;
     const uint item = get_local_id(0), first = item * STRETCH;
@@ -111,7 +108,7 @@ void row_scan(OPERANDS, SIGNALS, __global STORAGE* restrict out,
             if (k) APPEND(a, b, own[k], SECOND_OF(0, begin + first + k))
             const uint i = first + k;
             shared[STAGE(i)] = RESULT(a, b);
-            $place
+            ${place}
         }
         s = total;
         if (begin) BEHIND(carry, s)
@@ -122,7 +119,7 @@ void row_scan(OPERANDS, SIGNALS, __global STORAGE* restrict out,
             const uint i = item + k * GROUP;
             if (i < count) {
                 STORE(shared[STAGE(i)], out, PLACE(i));
-                $index_of_place
+                ${index_of_place}
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE);

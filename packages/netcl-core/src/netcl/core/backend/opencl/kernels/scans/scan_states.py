@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from netcl.core.backend.opencl.templates import filled, source
+from netcl.core.backend.opencl.templates import filled_program
 from netcl.core.dtypes import is_floating, itemsize
 
 
@@ -96,8 +96,8 @@ _STATES = {
 def scan_program(kind: str, dtype: str, *names: str, **numbers: int) -> str:
     """Returns the text of a program of the templates ``names``, with ``numbers`` defined."""
     dtype = "uint8" if dtype == "bool" else dtype
-    text = source(("storage", "scan_walk", *names), ((f"DTYPE_{dtype.upper()}", 1), *numbers.items()))
-    return filled(text, _parts(kind, exact=not is_floating(dtype)))
+    defines = ((f"DTYPE_{dtype.upper()}", 1), *numbers.items())
+    return filled_program(("storage", "scan_walk", *names), defines, _parts(kind, exact=not is_floating(dtype)))
 
 
 def state_words(kind: str, dtype: str) -> int:
@@ -117,11 +117,11 @@ def _parts(kind: str, exact: bool) -> dict[str, str]:
         "APPEND(a, b, c, d)": state.append,
         "RESULT(a, b)": state.result,
         "EMIT(a, b, p)": "STORE(RESULT(a, b), out, p)" + ", indices[p] = b" * extremum,
-        "OPERANDS": ", ".join(f"__global const STORAGE* restrict {name}" for name in operands),
     }
     return {
         "state": "\n".join(f"#define {name} {text}".replace("\n", " \\\n") for name, text in macros.items()),
-        "indices": "__global long* restrict indices," * extremum,
+        "operands": ", ".join(f"read STORAGE {name}" for name in operands),
+        "indices": "write long indices, " * extremum,
         "places": "__local uint places[GROUP * (STRETCH + 1)];" * extremum,
         "place": "places[STAGE(i)] = b;" * extremum,
         "index_of_place": "indices[PLACE(i)] = places[STAGE(i)];" * extremum,

@@ -1,11 +1,11 @@
-// The layout of a scan, (before, extent, after), and the state that is carried along. scan_states.py writes `$state`: the members
+// The layout of a scan, (before, extent, after), and the state that is carried along. scan_states.py writes the part `state`: the members
 // of a state and the macros that combine states.
 
 typedef struct {
     long before, extent, after, length, chunks, share, reverse;
 } walk;
 
-$state
+${state}
 
 typedef struct {
     REAL first;

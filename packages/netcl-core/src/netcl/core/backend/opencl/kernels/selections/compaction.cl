@@ -2,17 +2,19 @@
 // those of each chunk of `length` elements, and `list_true` lists them after those of all chunks before. With warps (kernels/warps) a
 // chunk is a tile, and `list_true` looks back at the counts that others publish (look_back.cl) and writes how many there are in all.
 
-#define SIZES const long size, const long length
-#ifdef ALONE
+$if ALONE
 
-__kernel void count_true(SOURCE, __global long* restrict counts, SIZES) {
+$kernel count_true(read uchar mask if compaction_true, read STORAGE x if compaction_runs, write long counts, long size,
+        long length) {
     const long first = get_global_id(0) * length, last = min(size, first + length);
     long count = 0;
     for (long i = first; i < last; i++) count += HOLDS(i);
     counts[get_global_id(0)] = count;
 }
 
-__kernel void list_true(SOURCE, __global const long* restrict counts, TARGET, SIZES) {
+$kernel list_true(read uchar mask if compaction_true, read STORAGE x if compaction_runs, read long counts,
+        write long out if compaction_true, write STORAGE values if compaction_runs, write long starts if STARTS,
+        long size, long length) {
     const long first = get_global_id(0) * length, last = min(size, first + length);
     long at = 0;
     for (size_t chunk = 0; chunk < get_global_id(0); chunk++) at += counts[chunk];
@@ -23,24 +25,21 @@ __kernel void list_true(SOURCE, __global const long* restrict counts, TARGET, SI
         }
 }
 
-#else
+$else
 
 #define ALL (GROUP * EACH)
 #define HELD(i) (HOLDS(min(i, tail - 1)) & ((i) < tail))  // without a branch, so that all loads of a tile are under way
 #define BEHIND(before, s) s += before;
-#ifdef SIGNALS
+$if look_back
 #define TILES const long begin = head;
-#define COUNT __global long* restrict count,
-#else
-#define SIGNALS __global const long* restrict counts
+$else
 #define TILES for (long begin = head; begin < tail; begin += ALL)
-#define COUNT
 #define BEGIN_SIGNALS(number) const uint number = get_group_id(0);
 #define END_SIGNALS
 #define COUNT_OF(i, s) s = counts[i];
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void count_true(SOURCE, __global long* restrict counts, SIZES) {
+$kernel [GROUP, 1, 1] count_true(read uchar mask if compaction_true, read STORAGE x if compaction_runs,
+        write long counts, long size, long length) {
     __local uint sum;
     const uint item = get_local_id(0);
     const long head = get_group_id(0) * length, tail = min(size, head + length);
@@ -53,10 +52,12 @@ void count_true(SOURCE, __global long* restrict counts, SIZES) {
     barrier(CLK_LOCAL_MEM_FENCE);
     if (item == 0) counts[get_group_id(0)] = sum;
 }
-#endif
+$end
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void list_true(SOURCE, SIGNALS, TARGET, COUNT SIZES) {
+$kernel [GROUP, 1, 1] list_true(read uchar mask if compaction_true, read STORAGE x if compaction_runs,
+        read long counts if not look_back, write uint* signals if look_back, uint signal_words if look_back,
+        write long out if compaction_true, write STORAGE values if compaction_runs, write long starts if STARTS,
+        write long count if look_back, long size, long length) {
     __local uchar flags[ALL] __attribute__((aligned(16)));
     __local ushort places[ALL];  // in the tile, of the elements listed
     __local uint sums[2 * GROUP];
@@ -108,4 +109,4 @@ void list_true(SOURCE, SIGNALS, TARGET, COUNT SIZES) {
     END_SIGNALS
 }
 
-#endif
+$end

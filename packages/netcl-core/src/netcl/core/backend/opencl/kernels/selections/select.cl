@@ -8,58 +8,42 @@
 // the keys of a row of at most LONGEST around a pivot (Hoare's quickselect). `found`, per row: the key so far, and how many are
 // still to be found among the keys that begin with it.
 
-$keys
-
-#define DIGITS 256
-
 typedef struct {
     long rows, extent, length, chunks, share, shift, wanted;
     ulong flip;
 } selecting;
 
+#define POSITION size_t
 #define EACH_CHUNK(t) \
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)(g.rows * g.chunks), (size_t)(head + g.share)); \
     for (size_t t = head; t < tail; t++)
 
 #define PLACES(t) \
-    const size_t row = (t) / g.chunks, first = (t) % g.chunks * g.length; \
+    const size_t number = (t) / g.chunks, row = number * g.extent, first = (t) % g.chunks * g.length; \
     const size_t last = min((size_t)g.extent, (size_t)(first + g.length))
 
-#define KEY_AT(i) ((key_of(LOAD(x, row * g.extent + (i))) ^ g.flip) & KEY_MASK)
-// In two steps, as a shift by 64 is none.
-#define BEGINS_WITH(key, prefix) (((key) ^ (prefix)) >> g.shift >> 8 == 0)
-
-__kernel void digits(__global const STORAGE* restrict x, __global const long* restrict found, __global int* restrict counts,
-                     const selecting g) {
-#ifdef ALONE
+$if ALONE
+$kernel digits(read STORAGE x, read long found, write int counts, selecting g) {
     EACH_CHUNK(t) {
         PLACES(t);
         __global int* table = counts + t * DIGITS;
-        for (int d = 0; d < DIGITS; d++) table[d] = 0;
-        const ulong prefix = found[2 * row];
-        for (size_t i = first; i < last; i++) {
-            const ulong key = KEY_AT(i);
-            if (BEGINS_WITH(key, prefix)) table[key >> g.shift & (DIGITS - 1)]++;
-        }
+        const ulong prefix = found[2 * number];
+        COUNT(table, DIGITS, first, last, BEGINS_WITH(key, prefix, g.shift), key >> g.shift)
     }
-#else
-    __local int table[DIGITS];
-    const size_t t = get_group_id(0), item = get_local_id(0), group = get_local_size(0);
-    PLACES(t);
-    for (size_t d = item; d < DIGITS; d += group) table[d] = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    const ulong prefix = found[2 * row];
-    for (size_t i = first + item; i < last; i += group) {
-        const ulong key = KEY_AT(i);
-        if (BEGINS_WITH(key, prefix)) atomic_inc(table + (key >> g.shift & (DIGITS - 1)));
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (size_t d = item; d < DIGITS; d += group) counts[t * DIGITS + d] = table[d];
-#endif
 }
+$else
+$kernel [GROUP, 1, 1] digits(read STORAGE x, read long found, write int counts, selecting g) {
+    __local int table[DIGITS];
+    const size_t t = get_group_id(0), item = get_local_id(0);
+    PLACES(t);
+    const ulong prefix = found[2 * number];
+    COUNT(table, DIGITS, first, last, BEGINS_WITH(key, prefix, g.shift), key >> g.shift)
+    for (size_t d = item; d < DIGITS; d += GROUP) counts[t * DIGITS + d] = table[d];
+}
+$end
 
 // One work-item: a row. `begin` goes before the first digit.
-__kernel void choose(__global const long* restrict totals, __global long* restrict found, const selecting g) {
+$kernel choose(read long totals, write long found, selecting g) {
     const size_t row = get_global_id(0);
     long wanted = found[2 * row + 1];
     int digit = 0;
@@ -68,17 +52,16 @@ __kernel void choose(__global const long* restrict totals, __global long* restri
     found[2 * row + 1] = wanted;
 }
 
-__kernel void begin(__global const long* restrict positions, __global long* restrict found, const selecting g) {
+$kernel begin(read long positions, write long found, selecting g) {
     const size_t row = get_global_id(0);
     found[2 * row] = 0;
     found[2 * row + 1] = positions[row] + 1;
 }
 
-__kernel void ranks(__global const STORAGE* restrict x, __global const long* restrict found, __global long* restrict counts,
-                    const selecting g) {
+$kernel ranks(read STORAGE x, read long found, write long counts, selecting g) {
     EACH_CHUNK(t) {
         PLACES(t);
-        const ulong last_key = found[2 * row];
+        const ulong last_key = found[2 * number];
         long before = 0, equal = 0;
         for (size_t i = first; i < last; i++) {
             const ulong key = KEY_AT(i);
@@ -93,19 +76,18 @@ __kernel void ranks(__global const STORAGE* restrict x, __global const long* res
 #define WALK \
     EACH_CHUNK(t) { \
         PLACES(t); \
-        const ulong last_key = found[2 * row]; \
-        const long wanted = found[2 * row + 1]; \
+        const ulong last_key = found[2 * number]; \
+        const long wanted = found[2 * number + 1]; \
         long before = t % g.chunks ? sums[2 * t - 2] : 0, equal = t % g.chunks ? sums[2 * t - 1] : 0; \
         for (size_t i = first; i < last; i++) { \
             const ulong key = KEY_AT(i);
 
-__kernel void collect(__global const STORAGE* restrict x, __global const long* restrict found,
-                      __global const long* restrict sums, __global STORAGE* restrict values, __global long* restrict indices,
-                      const selecting g) {
+$kernel collect(read STORAGE x, read long found, read long sums, write STORAGE values, write long indices,
+        selecting g) {
     WALK
             if (key < last_key || (key == last_key && equal < wanted)) {
-                const size_t to = row * g.wanted + before + min(equal, wanted);
-                STORE(LOAD(x, row * g.extent + i), values, to);
+                const size_t to = number * g.wanted + before + min(equal, wanted);
+                STORE(LOAD(x, row + i), values, to);
                 indices[to] = i;
             }
             before += key < last_key;
@@ -114,21 +96,19 @@ __kernel void collect(__global const STORAGE* restrict x, __global const long* r
     }
 }
 
-__kernel void kth(__global const STORAGE* restrict x, __global const long* restrict found, __global const long* restrict sums,
-                  __global long* restrict indices, const selecting g) {
+$kernel kth(read STORAGE x, read long found, read long sums, write long indices, selecting g) {
     WALK
             equal += key == last_key;
-            if (key == last_key && equal == wanted) indices[row] = i;
+            if (key == last_key && equal == wanted) indices[number] = i;
         }
         (void)before;
     }
 }
 
-#ifdef ALONE
-__kernel void few(__global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict indices,
-                  const selecting g) {
+$if ALONE
+$kernel few(read STORAGE x, write STORAGE values, write long indices, selecting g) {
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)g.rows, (size_t)(head + g.share));
-    for (size_t row = head; row < tail; row++) {
+    for (size_t number = head, row = head * g.extent; number < tail; number++, row += g.extent) {
         ulong keys[FEW];
         long at[FEW], count = 0;
         for (long i = 0; i < g.extent; i++) {
@@ -143,19 +123,18 @@ __kernel void few(__global const STORAGE* restrict x, __global STORAGE* restrict
             at[p] = i;
         }
         for (long p = 0; p < count; p++) {
-            STORE(LOAD(x, row * g.extent + at[p]), values, row * g.wanted + p);
-            indices[row * g.wanted + p] = at[p];
+            STORE(LOAD(x, row + at[p]), values, number * g.wanted + p);
+            indices[number * g.wanted + p] = at[p];
         }
     }
 }
 
-__kernel void kth_of_row(__global const STORAGE* restrict x, __global const long* restrict positions,
-                         __global long* restrict indices, const selecting g) {
+$kernel kth_of_row(read STORAGE x, read long positions, write long indices, selecting g) {
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)g.rows, (size_t)(head + g.share));
-    for (size_t row = head; row < tail; row++) {
+    for (size_t number = head, row = head * g.extent; number < tail; number++, row += g.extent) {
         ulong keys[LONGEST];
         for (long i = 0; i < g.extent; i++) keys[i] = KEY_AT(i);
-        const long k = clamp(positions[row], 0L, g.extent - 1);
+        const long k = clamp(positions[number], 0L, g.extent - 1);
         long low = 0, high = g.extent - 1;
         while (low < high) {
             const ulong a = keys[low], b = keys[(low + high) / 2], c = keys[high];
@@ -179,7 +158,7 @@ __kernel void kth_of_row(__global const STORAGE* restrict x, __global const long
         for (long j = 0; j < g.extent; j++) left -= keys[j] < key;
         for (;; i++)
             if (KEY_AT(i) == key && left-- == 0) break;
-        indices[row] = i;
+        indices[number] = i;
     }
 }
-#endif
+$end

@@ -107,7 +107,7 @@ def _group_by_row(
     argument = struct(x.shape[-1], chunks, wanted, -1 if descending else 0)
     each = 8 if extent >= 8 * group else 1
     named = {"NAMED": 1} if len(buffers) == 3 else {}
-    text = keyed_program(x.dtype, "group_sums", "select_rows", GROUP=group, EACH=each, **named)
+    text = keyed_program(x.dtype, "select_counts", "group_sums", "select_rows", GROUP=group, EACH=each, **named)
     engine.launch(text, kernel, (groups * group,), (group,), [x, *buffers, argument])
 
 
@@ -123,9 +123,14 @@ def _row_by_row(engine: Any, kernel: str, x: TensorData, wanted: int, descending
     rows = prod(lead)
     share = -(-rows // _UNITS)
     argument = struct(rows, extent, extent, 1, share, 0, wanted, -1 if descending else 0)
-    engine.launch(
-        keyed_program(x.dtype, "select", **_ALONE), kernel, (-(-rows // share),), (1,), [x, *buffers, argument]
-    )
+    text = _program(x.dtype, traits(engine))
+    engine.launch(text, kernel, (-(-rows // share),), (1,), [x, *buffers, argument])
+
+
+def _program(dtype: str, device: Traits) -> str:
+    """Returns the text of the kernels that select from chunks of rows, or on a CPU from whole rows."""
+    numbers = _ALONE if device.is_cpu else {"GROUP": largest_group(_GROUP, device), "EACH": 1}
+    return keyed_program(dtype, "select_counts", "select", **numbers)
 
 
 def _chunks(rows: int, extent: int, units: int) -> tuple[int, int]:
@@ -159,7 +164,7 @@ def _select(
 ) -> None:
     *lead, extent = x.shape
     rows, device = prod(lead), traits(engine)
-    text = keyed_program(x.dtype, "select", **(_ALONE if device.is_cpu else {}))
+    text = _program(x.dtype, device)
     fewer = _chunks(rows, extent, _UNITS if device.is_cpu else _GROUPS)
     many = fewer if device.is_cpu else _chunks(rows, extent, _THREADS)
 

@@ -6,27 +6,22 @@
 // their names are given in place of positions.
 // The chosen are collected in any order, as a place is the number of chosen elements before it.
 
-$keys
-
 typedef struct {
     long extent, chunks, wanted;
     ulong flip;
 } row_selecting;
 
-#ifdef NAMED
-#define NAMES __global const long* restrict names,
+$if NAMED
 #define NAME(at, place) names[at]
-#else
-#define NAMES
+$else
 #define NAME(at, place) (place)
-#endif
+$end
 
-#define DIGITS 256  // of eight bits; GROUP is as large or larger
-#define KEY_AT(i) ((key_of(LOAD(x, row + (i))) ^ g.flip) & KEY_MASK)
+#define POSITION uint
 
-// From the counts of digits, the digit within which the place `need` is reached: `need` becomes the place among its `equal` elements.
+// From the counts of digits, GROUP or fewer, the digit within which the place `need` is reached: `need` becomes the place among its
+// `equal` elements.
 #define CHOOSE { \
-        barrier(CLK_LOCAL_MEM_FENCE); \
         const uint own = found[item]; \
         SUM_UP(found, GROUP, item, own, all, now) \
         if (all - own < need && need <= all) chosen_digit[0] = item, chosen_digit[1] = own, chosen_digit[2] = all - own; \
@@ -35,22 +30,7 @@ typedef struct {
         need -= chosen_digit[2]; \
     }
 
-// Counts a digit of each element that is `TAKEN`, after EACH of them have been read.
-#define COUNT(TAKEN, DIGIT) { \
-        found[item] = 0; \
-        barrier(CLK_LOCAL_MEM_FENCE); \
-        for (uint begin = item; begin < extent; begin += EACH * GROUP) { \
-            ulong keys[EACH]; \
-            for (uint k = 0; k < EACH; k++) keys[k] = KEY_AT(min(begin + k * GROUP, extent - 1)); \
-            for (uint k = 0; k < EACH; k++) { \
-                const ulong key = keys[k]; \
-                const uint i = begin + k * GROUP; \
-                if (i < extent && (TAKEN)) atomic_inc(&found[(DIGIT) & (DIGITS - 1)]); \
-            } \
-        } \
-    }
-
-// Selects `last_key`, and the position `last` of the last of its equals that is wanted. In two steps, as a shift by 64 is none.
+// Selects `last_key`, and the position `last` of the last of its equals that is wanted.
 #define SELECT(ALL_EQUALS_DO) \
     __local uint found[2 * GROUP], chosen_digit[3]; \
     const uint item = get_local_id(0), chunk = get_group_id(0) % g.chunks, start = chunk * g.extent / g.chunks; \
@@ -60,7 +40,7 @@ typedef struct {
     uint last = 0, equal = 0; \
     int shift = KEY_MASK > 0xffffffffUL ? 56 : 24; \
     for (; shift >= 0; shift -= 8) { \
-        COUNT((key ^ last_key) >> shift >> 8 == 0, key >> shift) \
+        COUNT(found, GROUP, 0, extent, BEGINS_WITH(key, last_key, shift), key >> shift) \
         CHOOSE \
         last_key |= (ulong)chosen_digit[0] << shift; \
         if (ALL_EQUALS_DO && equal == need) break; \
@@ -71,22 +51,19 @@ typedef struct {
     } else \
         for (shift = 24; shift >= 0; shift -= 8) \
             if ((extent - 1) >> shift) { \
-                COUNT(key == last_key && (i ^ last) >> shift >> 8 == 0, i >> shift) \
+                COUNT(found, GROUP, 0, extent, key == last_key && BEGINS_WITH(i, last, shift), i >> shift) \
                 CHOOSE \
                 last |= chosen_digit[0] << shift; \
             }
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void kth_of_rows(__global const STORAGE* restrict x, __global const long* restrict positions, __global long* restrict indices,
-                 const row_selecting g) {
+$kernel [GROUP, 1, 1] kth_of_rows(read STORAGE x, read long positions, write long indices, row_selecting g) {
     uint need = clamp(positions[get_group_id(0)], 0L, g.extent - 1) + 1;
     SELECT(0)
     if (item == 0) indices[get_group_id(0)] = last;
 }
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void first_of_rows(__global const STORAGE* restrict x, NAMES __global STORAGE* restrict values, __global long* restrict indices,
-                   const row_selecting g) {
+$kernel [GROUP, 1, 1] first_of_rows(read STORAGE x, read long names if NAMED, write STORAGE values, write long indices,
+        row_selecting g) {
     __local ulong keys[DIGITS];
     __local uint places[DIGITS], taken;
     uint need = g.wanted;

@@ -12,10 +12,8 @@
         } \
     }
 
-KERNEL void unit_by_k_v(__global const ushort* restrict grad, __global const ushort* restrict q, __global const ushort* restrict k,
-                        __global const ushort* restrict v, __global const void* restrict mask, __global const float* restrict lse,
-                        __global const float* restrict inner, __global STORAGE* restrict k_grad, __global STORAGE* restrict v_grad,
-                        const attention geometry, const float scale) {
+$kernel [ITEMS, 1, 1] unit_by_k_v(read ushort grad, read ushort q, read ushort k, read ushort v, read void mask,
+        read float lse, read float inner, write STORAGE k_grad, write STORAGE v_grad, attention geometry, float scale) {
     __local ushort k_tile[TILE_SIZE(TILE, WIDTH)] ALIGNED_TILES, v_tile[TILE_SIZE(TILE, VALUES)] ALIGNED_TILES;
     __local ushort q_tiles[2 * TILE_SIZE(BLOCK, WIDTH)] ALIGNED_TILES, grad_tiles[2 * TILE_SIZE(BLOCK, VALUES)] ALIGNED_TILES;
     __local float divided[2 * BLOCK], mean[2 * BLOCK];

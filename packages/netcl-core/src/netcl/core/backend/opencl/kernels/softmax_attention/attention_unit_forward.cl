@@ -1,6 +1,5 @@
-KERNEL void attend_on_unit(__global const ushort* restrict q, __global const ushort* restrict k, __global const ushort* restrict v,
-                           __global const void* restrict mask, __global STORAGE* restrict out, __global float* restrict lse,
-                           const attention geometry, const float scale) {
+$kernel [ITEMS, 1, 1] attend_on_unit(read ushort q, read ushort k, read ushort v, read void mask, write STORAGE out,
+        write float lse, attention geometry, float scale) {
     __local ushort q_tile[TILE_SIZE(TILE, WIDTH)] ALIGNED_TILES, k_tiles[2 * TILE_SIZE(BLOCK, WIDTH)] ALIGNED_TILES;
     __local ushort v_tiles[2 * TILE_SIZE(BLOCK, VALUES)] ALIGNED_TILES;
     UNIT_MEMORY(geometry.queries)

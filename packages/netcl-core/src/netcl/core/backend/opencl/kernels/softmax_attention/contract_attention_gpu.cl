@@ -86,9 +86,8 @@ static inline REAL visible(const REAL score, __global const void* mask, const lo
     return score + ((__global const REAL*)mask)[at];
 }
 
-__kernel GROUP void attend_tiles(__global const STORAGE* restrict q, __global const STORAGE* restrict k,
-                           __global const STORAGE* restrict v, __global const void* restrict mask,
-                           __global STORAGE* restrict out, __global REAL* restrict lse, const attention geometry, const REAL scale) {
+$kernel GROUP attend_tiles(read STORAGE q, read STORAGE k, read STORAGE v, read void mask, write STORAGE out,
+        write REAL lse, attention geometry, REAL scale) {
     __local REAL a_tile[EDGE * STEP], b_tile[EDGE * STEP], weights[TILE * STEP];
     const attention g = geometry;
     const int x = get_local_id(0), y = get_local_id(1);
@@ -147,11 +146,8 @@ __kernel GROUP void attend_tiles(__global const STORAGE* restrict q, __global co
     write_rows(sums, out + (head * g.queries + first) * g.values, queries, g.values);
 }
 
-__kernel GROUP void gradients_by_q(__global const STORAGE* restrict grad, __global const STORAGE* restrict q,
-                                __global const STORAGE* restrict k, __global const STORAGE* restrict v,
-                                __global const void* restrict mask, __global const REAL* restrict lse,
-                                __global const REAL* restrict inner, __global STORAGE* restrict q_grad,
-                                const attention geometry, const REAL scale) {
+$kernel GROUP gradients_by_q(read STORAGE grad, read STORAGE q, read STORAGE k, read STORAGE v, read void mask,
+        read REAL lse, read REAL inner, write STORAGE q_grad, attention geometry, REAL scale) {
     __local REAL a_tile[EDGE * STEP], b_tile[EDGE * STEP], slopes[TILE * STEP];
     const attention g = geometry;
     const int x = get_local_id(0), y = get_local_id(1);
@@ -183,11 +179,8 @@ __kernel GROUP void gradients_by_q(__global const STORAGE* restrict grad, __glob
     write_rows(sums, q_grad + (head * g.queries + first) * g.width, queries, g.width);
 }
 
-__kernel GROUP void gradients_by_k_v(__global const STORAGE* restrict grad, __global const STORAGE* restrict q,
-                                  __global const STORAGE* restrict k, __global const STORAGE* restrict v,
-                                  __global const void* restrict mask, __global const REAL* restrict lse,
-                                  __global const REAL* restrict inner, __global STORAGE* restrict k_grad,
-                                  __global STORAGE* restrict v_grad, const attention geometry, const REAL scale) {
+$kernel GROUP gradients_by_k_v(read STORAGE grad, read STORAGE q, read STORAGE k, read STORAGE v, read void mask,
+        read REAL lse, read REAL inner, write STORAGE k_grad, write STORAGE v_grad, attention geometry, REAL scale) {
     __local REAL a_tile[EDGE * STEP], b_tile[EDGE * STEP], weights[TILE * STEP];
     const attention g = geometry;
     const int x = get_local_id(0), y = get_local_id(1);

@@ -256,7 +256,6 @@ static inline float visible(float score, __global const void* mask, const long m
         } \
     }
 
-#define KERNEL __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 #define NUMBERS \
     const int item = get_local_id(0), warp = item / 32, lane = item % 32; \
     const attention g = geometry; \

@@ -1,7 +1,7 @@
 // Binary search in sorted rows, counts between sorted edges, and elements put to positions that are all different.
 // One work-item: `share` elements; `rows` rows of `extent` (the sequence, the edges, the result) and of `width` (x).
 
-$keys
+${keys}
 
 typedef struct {
     long rows, extent, width, share, right, copies;
@@ -23,8 +23,7 @@ static inline long bound(__global const STORAGE* restrict sorted, const long ext
     return low;
 }
 
-__kernel void search(__global const STORAGE* restrict sorted, __global const STORAGE* restrict x,
-                     __global long* restrict out, const searching g, const long shared) {
+$kernel search(read STORAGE sorted, read STORAGE x, write long out, searching g, long shared) {
     EACH_ELEMENT {
         const size_t row = shared ? 0 : p / g.width;
         out[p] = bound(sorted + row * g.extent, g.extent, key_of(LOAD(x, p)), g.right);
@@ -32,8 +31,7 @@ __kernel void search(__global const STORAGE* restrict sorted, __global const STO
 }
 
 // Into `copies` tables of counts, which are added up later; the last edge belongs to the last bin.
-__kernel void count(__global const STORAGE* restrict x, __global const STORAGE* restrict edges, __global int* restrict counts,
-                    const searching g) {
+$kernel count(read STORAGE x, read STORAGE edges, write int counts, searching g) {
     const long bins = g.extent - 1;
     const ulong last = key_of(LOAD(edges, bins));
     __global int* table = counts + get_global_id(0) % g.copies * bins;
@@ -50,8 +48,7 @@ __kernel void count(__global const STORAGE* restrict x, __global const STORAGE* 
     }
 }
 
-__kernel void put(__global const STORAGE* restrict x, __global const long* restrict indices, __global STORAGE* restrict out,
-                    const searching g) {
+$kernel put(read STORAGE x, read long indices, write STORAGE out, searching g) {
     EACH_ELEMENT {
         const long to = indices[p];
         if (to >= 0 && to < g.extent) STORE(LOAD(x, p), out, p / g.width * g.extent + to);

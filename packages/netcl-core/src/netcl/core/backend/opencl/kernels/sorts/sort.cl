@@ -43,7 +43,7 @@ static inline void sort_eight(element e[EIGHT]) {
     }
 }
 
-#ifdef ALONE
+$if ALONE
 // Outputs [p, end) of the runs that begin at `start`.
 static inline void merge_runs(__global const element* restrict from, __global element* restrict to, const size_t start,
                               const size_t width, const size_t extent, size_t p, const size_t end) {
@@ -62,8 +62,7 @@ static inline void merge_runs(__global const element* restrict from, __global el
 }
 
 // Sorts tiles of a row into `one` or `two`: into `two` if the tile takes an odd number of merges.
-__kernel void tiles(__global const STORAGE* restrict x, __global element* restrict one, __global element* restrict two,
-                    const sorting g) {
+$kernel tiles(read STORAGE x, write element one, write element two, sorting g) {
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)(g.rows * g.tiles), (size_t)(head + g.share));
     for (size_t t = head; t < tail; t++) {
         const size_t row = t / g.tiles * g.extent, start = t % g.tiles * g.tile;
@@ -88,7 +87,7 @@ __kernel void tiles(__global const STORAGE* restrict x, __global element* restri
     }
 }
 
-__kernel void merge(__global const element* restrict from, __global element* restrict to, const sorting g) {
+$kernel merge(read element from, write element to, sorting g) {
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)(g.rows * g.tiles), (size_t)(head + g.share));
     for (size_t t = head; t < tail; t++) {
         const size_t row = t / g.tiles * g.extent;
@@ -100,7 +99,7 @@ __kernel void merge(__global const element* restrict from, __global element* res
         }
     }
 }
-#else
+$else
 DEFINE_PATH(__local, local_path)
 
 // Each work-item: eight outputs of two runs in local memory, into e.
@@ -121,8 +120,7 @@ static inline void merge_eight(__local const element* a, const size_t m, __local
     const size_t index = t % g.tiles * g.tile + (i) % g.tile; \
     const int inside = t < g.rows * g.tiles && index < g.extent
 
-__kernel void tiles(__global const STORAGE* restrict x, __global element* restrict one, __global element* restrict two,
-                    const sorting g) {
+$kernel tiles(read STORAGE x, write element one, write element two, sorting g) {
     __local element shared[TILE];
     const size_t item = get_local_id(0), group = get_local_size(0), all = group * EIGHT;
     const size_t before = get_group_id(0) * (all / g.tile);  // tiles of the groups before this one
@@ -150,7 +148,7 @@ __kernel void tiles(__global const STORAGE* restrict x, __global element* restri
     }
 }
 
-__kernel void merge(__global const element* restrict from, __global element* restrict to, const sorting g) {
+$kernel merge(read element from, write element to, sorting g) {
     __local element shared[TILE];
     const size_t item = get_local_id(0), group = get_local_size(0), t = get_group_id(0);
     const size_t row = t / g.tiles * g.extent, p = t % g.tiles * g.tile, end = min((size_t)g.extent, (size_t)(p + g.tile));
@@ -171,11 +169,10 @@ __kernel void merge(__global const element* restrict from, __global element* res
     barrier(CLK_LOCAL_MEM_FENCE);
     for (size_t k = item; k < m + n; k += group) to[row + p + k] = shared[k];
 }
-#endif
+$end
 
 // The first `tile` of each sorted row.
-__kernel void unpack(__global const STORAGE* restrict x, __global const element* restrict from,
-                     __global STORAGE* restrict values, __global long* restrict indices, const sorting g) {
+$kernel unpack(read STORAGE x, read element from, write STORAGE values, write long indices, sorting g) {
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)(g.rows * g.tile), (size_t)(head + g.share));
     size_t row = head / g.tile, column = head % g.tile;
     for (size_t p = head; p < tail; p++) {

@@ -24,8 +24,8 @@ from netcl.core.backend.opencl.kernels.selections.select import (
     selects_whole_rows,
     worth,
 )
+from netcl.core.backend.opencl.kernels.sorts.radix_sort import radix_sort, sort_long_rows
 from netcl.core.backend.opencl.kernels.sorts.sort_keys import keyed_program
-from netcl.core.backend.opencl.kernels.sorts.sweep_sort import sweep_blocks, sweep_sort
 from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.templates import Traits, largest_group, profile, struct, traits
 from netcl.core.dtypes import itemsize
@@ -42,10 +42,6 @@ _GROUP = 128  # work-items that share a tile elsewhere: 16 KB of local memory at
 _ROW_GROUPS = (64, 128, 256, 512)  # work-items that sort a row of keys of 32 bits in local memory elsewhere
 _LEAST_ROW = 257  # shorter rows share the group of a tile
 _BYTES_OF_ITEM = 88  # of local memory: eight keys and places, 16 counts, two sums
-_BLOCK_GROUP = 256  # work-items that sort a block of a long row by a digit elsewhere
-_WIDE_GROUP = 128  # the same for keys of 64 bits with positions
-_CHUNKS_OF_UNIT = 40  # chunks of blocks for each compute unit
-_LEAST_BLOCKS = 1 << 14  # elements of a long row
 _FOR_HOST = 1 << 12  # elements from which NumPy sorts for a CPU; it shares its memory
 _COUNTS = 1 << 16  # counts of all tables together, where many work-items count at once
 
@@ -141,66 +137,22 @@ def _row_group(extent: int, size: int, device: Traits) -> int:
     return next((group for group in fitting if group * _BYTES_OF_ITEM <= device.local_memory), 0)
 
 
-class _BlockSort(NamedTuple):
-    """The sort of long rows by work-groups of ``group`` work-items; each work-group sorts a chunk block by block."""
-
-    group: int
-    rows: int
-    extent: int
-    chunks: int  # of a row
-    length: int  # of a chunk
-
-
-@lru_cache(maxsize=256)
-def _block_sort(rows: int, extent: int, element: int, device: Traits) -> _BlockSort | None:
-    """Returns the sort of long rows, of elements of so many bytes, digit by digit; None if it is not possible or worth
-    it.
-    """
-    group = _WIDE_GROUP if element == 16 else _BLOCK_GROUP
-    # Of a work-item nine elements, eight words, 16 counts and two sums; of 256 digits where they begin in the row.
-    local = group * (9 * element + 72) + 1024
-    if device.is_cpu or not _LEAST_BLOCKS <= extent < 1 << 31 or device.group < group or local > device.local_memory:
-        return None
-    block = group * _EIGHT
-    chunks = max(1, device.units * _CHUNKS_OF_UNIT // rows)
-    length = -(-extent // (chunks * block)) * block
-    return _BlockSort(group, rows, extent, -(-extent // length), length)
-
-
 def _sorted_long(engine: Any, x: TensorData, results: list[TensorData], descending: bool) -> bool:
     """Writes the sorted values of long rows and, if ``results`` has two tensors, their positions, or returns False."""
-    extent, device, size = x.shape[-1], traits(engine), itemsize(x.dtype)
+    extent, device, size, alone = x.shape[-1], traits(engine), itemsize(x.dtype), len(results) == 1
     rows = x.size // extent
-    block_sort = _block_sort(rows, extent, max(4, size) * len(results), device)
-    if block_sort is None:
+    how = radix_sort(rows, extent, size, device, "", alone)
+    warp = None if how is None else warp_of(profile(engine))
+    if warp is not None:
+        how = radix_sort(rows, extent, size, device, warp, alone) or how
+    if how is None:
         return False
-    warp = warp_of(profile(engine))
-    sweep = None if warp is None else sweep_sort(rows, extent, size, device, warp, len(results) == 1)
-    if sweep is not None:
-        key = ("sort", x.dtype, len(results), descending, sweep)
-        run_planned(engine, key, partial(sweep_blocks, sweep, descending), (x, *results))
+    if how.warp:
+        key = ("sort", x.dtype, len(results), descending, how)
+        run_planned(engine, key, partial(sort_long_rows, how, descending), (x, *results))
     else:
-        _sort_blocks(engine, x, results, descending, block_sort)
+        sort_long_rows(how, descending, engine, x, *results)
     return True
-
-
-def _sort_blocks(engine: Any, x: TensorData, results: list[TensorData], descending: bool, how: _BlockSort) -> None:
-    """Writes the sorted values and, if ``results`` has two tensors, their positions."""
-    alone, wide = len(results) == 1, itemsize(x.dtype) == 8
-    size, local = (how.rows * how.chunks * how.group,), (how.group,)
-    words = (2 if wide else 1) * (1 if alone else 2)
-    source, scratch = (engine.empty((x.size * words,), "int32") for _ in range(2))
-    counts = engine.empty((how.rows, 256 * how.chunks), "int32")
-    last = 56 if wide else 24
-    for shift in range(0, last + 8, 8):
-        text = _block_program(x.dtype, how.group, shift == 0, shift == last, alone)
-        taken = x if shift == 0 else source
-        argument = struct(how.extent, how.chunks, how.length, shift, -1 if descending else 0)
-        engine.launch(text, "chunk_counts", size, local, [taken, counts, argument])
-        sums = engine.scan("sum", counts, axis=1)
-        target = [scratch] if shift < last else results if alone else [x, *results]
-        engine.launch(text, "chunk_scatter", size, local, [taken, counts, sums, *target, argument])
-        source, scratch = scratch, source
 
 
 def _on_host(engine: Any, x: TensorData, device: Traits) -> bool:
@@ -244,14 +196,6 @@ def _program(dtype: str, device: Traits, name: str) -> str:
 def _row_program(dtype: str, group: int) -> str:
     """Returns the text of the kernel that sorts rows in local memory."""
     return keyed_program(dtype, "group_sums", "sort_sums", "sort_rows", GROUP=group)
-
-
-def _block_program(dtype: str, group: int, first: bool, final: bool, alone: bool) -> str:
-    """Returns the text of the kernels of a pass over the chunks of long rows; ``alone``: of values without
-    positions.
-    """
-    names = ("sort_elements", "group_sums", "sort_sums", "sort_blocks")
-    return keyed_program(dtype, *names, values_only=alone, GROUP=group, FIRST=int(first), FINAL=int(final))
 
 
 def sort(

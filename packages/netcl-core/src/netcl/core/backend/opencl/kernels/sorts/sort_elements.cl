@@ -1,21 +1,8 @@
-// The elements of sorts: a key (see sort_keys.py) and, unless VALUES_ONLY, the position that it came from.
+// The elements of merges: a key (see sort_keys.py) and the position that it came from.
 
-$keys
+${keys}
 
 #if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
-#define WIDE 1
-#endif
-
-#ifdef VALUES_ONLY
-#ifdef WIDE
-typedef ulong element;
-#else
-typedef uint element;
-#endif
-#define KEY(e) (e)
-#define ELEMENT(key, index) ((element)(key))
-#define LAST ((element)KEY_MASK)
-#elif defined(WIDE)
 typedef ulong2 element;
 #define KEY(e) ((e).x)
 #define INDEX_OF(e) ((e).y)

@@ -1,16 +1,14 @@
 // Stable sort of short rows of keys of 32 bits (see sort_keys.py): a work-group of GROUP work-items sorts a row of at most
 // GROUP * EIGHT elements in local memory by their digits of four bits, the least significant first (LSD radix sort).
 
-$keys
+${keys}
 
 typedef struct {
     long rows, extent, kept;
     ulong flip;
 } row_sorting;
 
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void sort_rows(__global const STORAGE* restrict x, __global STORAGE* restrict values, __global long* restrict indices,
-               const row_sorting g) {
+$kernel [GROUP, 1, 1] sort_rows(read STORAGE x, write STORAGE values, write long indices, row_sorting g) {
     __local uint keys[ALL] __attribute__((aligned(32)));
     __local ushort places[ALL] __attribute__((aligned(16)));
     __local uint counts_[8 * GROUP] __attribute__((aligned(32)));
@@ -22,23 +20,17 @@ void sort_rows(__global const STORAGE* restrict x, __global STORAGE* restrict va
     const long row = get_group_id(0) * g.extent;
     for (uint i = item; i < ALL; i += GROUP) keys[i] = i < extent ? (uint)((key_of(LOAD(x, row + i)) ^ g.flip) & KEY_MASK) : 0xffffffffU;
     barrier(CLK_LOCAL_MEM_FENCE);
-    uint key[EIGHT], digits[EIGHT];
+    uint key[EIGHT];
     ushort place[EIGHT];
-    uchar before[EIGHT];
-    $unroll
+    ${unroll}
     for (uint k = 0; k < EIGHT; k++) place[k] = item * EIGHT + k;
     const uint8 first_keys = ((__local const uint8*)keys)[item];
     TAKE_EIGHT(key, first_keys)
     for (uint shift = 0; shift < 32; shift += 4) {
-        $unroll
-        for (uint k = 0; k < EIGHT; k++) digits[k] = key[k] >> shift & 15;
-        count_digits(digits, before, counts, item);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        add_up(counts, sums, item);
-        barrier(CLK_LOCAL_MEM_FENCE);
-        $unroll
+        RANK_DIGITS(key, shift, counts, sums)
+        ${unroll}
         for (uint k = 0; k < EIGHT; k++) {
-            const uint to = PLACE_OF(counts, digits[k], item) + before[k];
+            const uint to = RANK(counts, k);
             keys[to] = key[k];
             places[to] = place[k];
         }

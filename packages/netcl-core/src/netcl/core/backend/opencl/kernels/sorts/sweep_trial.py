@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from netcl.core.backend.opencl.contraction.matrix_unit.matrix_units import engine_of_driver
-from netcl.core.backend.opencl.kernels.sorts.sweep_sort import sweep_blocks, sweep_sort
+from netcl.core.backend.opencl.kernels.sorts.radix_sort import radix_sort, sort_long_rows
 from netcl.core.backend.opencl.templates import traits
 from netcl.core.device.child_probe import RIGHT, WRONG
 
@@ -22,11 +22,11 @@ def run_trial(name: str, key: str) -> int:
     for size, dtype in zip(_SIZES, ("int32", "int64")):
         drawn = rng.integers(-(2**14), 2**14, size)
         x = engine.tensor(drawn, dtype)
-        how = sweep_sort(1, size, x.nbytes // size, traits(engine), name, False)
+        how = radix_sort(1, size, x.nbytes // size, traits(engine), name, False)
         if how is None:
             return WRONG
         values, positions = engine.empty((size,), dtype), engine.empty((size,), "int64")
-        sweep_blocks(how, False, engine, x, values, positions)
+        sort_long_rows(how, False, engine, x, values, positions)
         order = np.argsort(drawn, kind="stable")
         if not np.array_equal(engine.read(positions), order) or not np.array_equal(engine.read(values), drawn[order]):
             return WRONG

@@ -7,9 +7,7 @@ typedef struct {
     long count, width, block;
 } pairs;
 
-__kernel void sparse_pairs(__global const STORAGE* restrict a, __global const STORAGE* restrict b,
-                           __global const int* restrict rows, __global const int* restrict columns,
-                           __global STORAGE* restrict out, const pairs g) {
+$kernel sparse_pairs(read STORAGE a, read STORAGE b, read int rows, read int columns, write STORAGE out, pairs g) {
 #if LANES > 1
     __local REAL sums[GROUP];
 #endif

@@ -10,7 +10,6 @@
 
 #define WORDS ((sizeof(state) + 3) / 4)
 #define STATE_AT(index) (signals + 4 + (index) * 2 * WORDS)
-#define SIGNALS __global uint* signals, const uint signal_words
 #define BEGIN_SIGNALS(ticket) \
     TAKE_TICKET(ticket, signals + 2) \
     const uint launch = published(signals) + 1;

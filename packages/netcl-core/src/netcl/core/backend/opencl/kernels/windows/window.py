@@ -95,10 +95,10 @@ def _launch_of(
 _PLAIN = {"max": "window_max_inside", "max_grad": "window_max_apart"}
 _PLAIN_DTYPES = ("float32", "float16", "bfloat16")
 _KERNELS = {
-    "max": ("window_max_forward", "max_forward"),
-    "max_grad": ("window_max_gradient", "max_gradient"),
-    "avg": ("window_avg_forward", "avg_forward"),
-    "avg_grad": ("window_avg_gradient", "avg_gradient"),
+    "max": ("window_pool_forward", "max_forward"),
+    "max_grad": ("window_pool_gradient", "max_gradient"),
+    "avg": ("window_pool_forward", "avg_forward"),
+    "avg_grad": ("window_pool_gradient", "avg_gradient"),
     "im2col": ("window_unfold", "unfold"),
     "col2im": ("window_fold", "fold"),
 }
@@ -128,7 +128,9 @@ def _program(kind: str, dtype: str, step: int, single: bool, narrow: bool, fixed
         defines.append(("FIXED", fixed))
     if kind in ("max", "avg"):
         defines.append(("STEP", step if step in _OWN_STEPS and not single else "g.stride[2]"))
-    return source(("storage", "window", _KERNELS[kind][0]), tuple(defines))
+    name, kernel = _KERNELS[kind]
+    defines += [("KERNEL", kernel), ("MAXIMA", int(kind in ("max", "max_grad")))]
+    return source(("storage", "window", name), tuple(defines))
 
 
 def window(

@@ -1,5 +1,5 @@
 // col2im, the gradient of unfold. Rows count (image, channel, z, y) of the input.
-__kernel LOOPS void fold(__global const STORAGE* restrict columns, __global STORAGE* restrict out, const window GIVEN) {
+$kernel LOOPS fold(read STORAGE columns, write STORAGE out, window GIVEN) {
     GEOMETRY
     const place taps = g.taps[0] * g.taps[1] * g.taps[2], width = g.channels * taps;
     EACH_ROW(g.extent[2]) {

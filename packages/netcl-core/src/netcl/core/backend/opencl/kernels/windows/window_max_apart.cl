@@ -7,8 +7,7 @@
 #define SUM_OF_ONE(x) ((x) == 0x8000 ? 0 : (x))
 #endif
 
-__kernel LOOPS void max_gradient(__global const STORAGE* restrict grad, __global const int* restrict indices,
-                           __global STORAGE* restrict out, const window g) {
+$kernel LOOPS max_gradient(read STORAGE grad, read int indices, write STORAGE out, window g) {
     const long rows = g.extent[0] * g.extent[1], line = g.extent[2], windows = g.out[0] * g.out[1] * g.out[2];
     const long begin = get_global_id(0) * g.block, end = min(g.rows, begin + g.block);
     long at = begin * line;

@@ -1,8 +1,7 @@
 // Max pooling on CPUs of windows that are inside of the images: vectors of adjacent results, possibly of different
 // rows.
 
-__kernel LOOPS void max_forward(__global const STORAGE* restrict x, __global STORAGE* restrict out, __global int* restrict indices,
-                          const window g) {
+$kernel LOOPS max_forward(read STORAGE x, write STORAGE out, write int indices, window g) {
     const long begin = get_global_id(0) * g.block, end = min(g.rows, begin + g.block) * g.out[2];
     const long plane = g.extent[0] * g.extent[1] * g.extent[2], line = g.extent[2];
     // The result that comes next: its place in its plane, and where the first tap of its row is.

@@ -12,7 +12,7 @@
         value = inside ? LOAD(x, line * g.extent[2] + ix) : (REAL)0; \
     }
 
-__kernel LOOPS void unfold(__global const STORAGE* restrict x, __global STORAGE* restrict columns, const window GIVEN) {
+$kernel LOOPS unfold(read STORAGE x, write STORAGE columns, window GIVEN) {
     GEOMETRY
     const place width = g.channels * TAPS;
     REAL value;

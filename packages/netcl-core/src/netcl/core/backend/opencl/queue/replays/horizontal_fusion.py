@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from netcl.core.backend.opencl.queue.replays.launch_groups import Recorded, argument_keys
 from netcl.core.expr.c_types import LOOPING
-from netcl.core.expr.kernel_source import KernelSource
+from netcl.core.expr.kernel_source import Argument, KernelSource, Role
 
 _SPARE_BYTES = 128  # of the largest size of a kernel's arguments
 
@@ -45,7 +46,7 @@ def joined(launcher: Launches, launches: Sequence[Recorded]) -> tuple[Any, Seque
     kernels: dict[KernelSource, None] = {}
     calls: list[str] = []
     names: dict[Any, str] = {}  # of parameters, by type and value
-    parameters: list[str] = []
+    parameters: list[Argument] = []
     values: list[Any] = []
     buffers: list[Any] = []
     chain: list[str] = []
@@ -66,7 +67,7 @@ def joined(launcher: Launches, launches: Sequence[Recorded]) -> tuple[Any, Seque
             buffer = None if scalar else next(own_buffers)
             if key not in names:
                 names[key] = f"p{len(names)}"
-                parameters.append(f"    {kind + ' ' if scalar else f'__global {kind} *'}{names[key]}")
+                parameters.append(Argument(Role.SCALAR if scalar else Role.WRITE, kind, names[key]))
                 values.append(value)
                 if not scalar:
                     buffers.append(buffer)
@@ -78,19 +79,19 @@ def joined(launcher: Launches, launches: Sequence[Recorded]) -> tuple[Any, Seque
         number = f"item - {total}"
         if items > 1 and not kernel.by_group:
             number = f"({number}) * {items} + get_local_id(0)"
-        calls.append(f"    if (item < {end}) {{ {kernel.name}({number}, {', '.join(passed)}); return; }}")
+        calls.append(f"if (item < {end}) {{ {kernel.name}({number}, {', '.join(passed)}); return; }}")
         total = end
     if chain:
-        calls.insert(0, f"    if (item == 0) {{ {' '.join(chain)} return; }}")
+        calls.insert(0, f"if (item == 0) {{ {' '.join(chain)} return; }}")
     preambles = [block for kernel in kernels for block in _blocks(kernel.preamble)]
     attributes = LOOPING if items == 1 else f"__attribute__((reqd_work_group_size({items}, 1, 1)))"
-    head = "\n".join([*dict.fromkeys(preambles), "", *map(_function, kernels), f"__kernel {attributes} void"])
+    preamble = "\n".join([*dict.fromkeys(preambles), "", *map(_function, kernels)])
     item = next(iter(kernels)).item if items == 1 else "const uint item = get_group_id(0);"
-    body = "\n".join([",\n".join(parameters), ") {", f"    {item}", *calls, "}", ""])
-    digest = hashlib.sha256("".join([head, " NAME(\n", body]).encode()).hexdigest()[:10]
-    name = f"joined_{digest}"
+    whole = KernelSource("joined", tuple(parameters), preamble, "\n    ".join([item, *calls]), attributes)
+    digest = hashlib.sha256(whole.to_source().encode()).hexdigest()[:10]
+    whole = replace(whole, name=f"joined_{digest}")
     size = (total * items,), (items,)
-    return launcher.prepare(f"{head} {name}(\n{body}", name, *size, values, first.options), buffers
+    return launcher.prepare(whole.to_source(), whole.name, *size, values, first.options), buffers
 
 
 def _blocks(preamble: str) -> Iterator[str]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.expr.kernel_source import Role
+from netcl.core.expr.kernel_source import KernelText, Role
 from netcl.core.process.opencl import cl
-
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 class Span(NamedTuple):
@@ -39,38 +35,18 @@ class Accesses(NamedTuple):
 
 def accesses(source: str, name: str, args: Sequence[Any]) -> Accesses:
     """Returns the accesses of a launch of kernel ``name`` of a text; each of ``args`` is a buffer, an object with a
-    buffer, or a number.
+    buffer, or a number. A kernel that declares no arguments writes all its buffers.
     """
-    roles = _roles(source, name)
-    is_declared = roles is not None and len(roles) == len(args)
+    declared = source.kernels.get(name, ()) if isinstance(source, KernelText) else ()
+    roles = [argument.role for argument in declared] or [Role.WRITE] * len(args)
     reads: set[Span] = set()
     writes: set[Span] = set()
-    for position, arg in enumerate(args):
+    for role, arg in zip(roles, args, strict=True):
         buffer = getattr(arg, "buffer", arg)
-        if not isinstance(buffer, cl.MemoryObject):
-            continue
-        span = _span(buffer)
-        # A kernel may read memory that it writes as well; the order of launches is the same.
-        (reads if is_declared and roles is not None and roles[position] is Role.READ else writes).add(span)
+        if isinstance(buffer, cl.MemoryObject):
+            # A kernel may read memory that it writes as well; the order of launches is the same.
+            (reads if role is Role.READ else writes).add(_span(buffer))
     return Accesses(frozenset(reads), frozenset(writes))
-
-
-@lru_cache(maxsize=1024)
-def _roles(source: str, name: str) -> tuple[Role, ...] | None:
-    """Returns the roles of a kernel's parameters, None if they cannot be read from its text: pointers to const are read
-    only.
-    """
-    parameter_lists = re.findall(
-        rf"__kernel\b[^;{{}}]*?\bvoid\s+{name}\s*\(([^{{}}]*)\)\s*\{{", _COMMENT.sub("", source)
-    )
-    declared = {tuple(map(_role, parameters.split(","))) for parameters in parameter_lists if "#" not in parameters}
-    return declared.pop() if len(parameter_lists) == len(declared) == 1 else None
-
-
-def _role(parameter: str) -> Role:
-    if "*" not in parameter:
-        return Role.SCALAR
-    return Role.READ if re.search(r"\bconst\b", parameter.partition("*")[0]) else Role.WRITE
 
 
 def _span(buffer: Any) -> Span:

@@ -1,8 +1,10 @@
-// sort_sweep_counts/float32
+// sort_counts/float32_chunks1
 #pragma OPENCL FP_CONTRACT OFF
 #define DTYPE_FLOAT32 1
 #define GROUP 256
 #define EACH 16
+#define FIRST 1
+#define SWEPT 0
 #define LOOPS __attribute__((vec_type_hint(float16)))
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -10,8 +12,9 @@
 #define REAL float
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
-// The keys of a radix sort in one pass over the data for each digit of eight bits, and its memory: `work` has for each pass a counter
-// of tickets, then for each row and pass the counts of the digits; `words` has for each pass, row and tile a word for each digit.
+// The keys of a radix sort of long rows, digit after digit of eight bits, and its memory. With SWEPT tiles, `work` has for each pass
+// a counter of tickets, then for each row and pass the counts of the digits; `words` has for each pass, row and tile a word for
+// each digit. Otherwise a row has chunks of `length` elements, and `counts` for each digit the counts of all chunks.
 
 #define SIGN 0x80000000U
 #define KEY_MASK 0xffffffffUL
@@ -32,7 +35,6 @@ static inline int differ(const REAL v, const REAL w) {
 }
 #define DIFFER(v, w) differ(v, w)
 
-
 #if defined(DTYPE_FLOAT64) || defined(DTYPE_INT64)
 typedef ulong key_word;
 #define PASSES 8
@@ -46,31 +48,36 @@ typedef uint key_word;
 typedef struct {
     long rows, extent, tiles, chunks, length, pass;
     ulong flip;
-} sweep;
+} sorting;
 
 #define KEY_AT(x, i) ((key_word)((key_of(LOAD(x, i)) ^ g.flip) & KEY_MASK))
+#define COUNT_OF(number, chunk, d) (((number) * RADIX + (d)) * g.chunks + (chunk))
 #define COUNTS_OF(number) (work + PASSES + (number) * PASSES * RADIX)
-// Counts the digits of all passes in one pass over the data, and sets the words of all tiles to zero.
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void digit_counts(__global const STORAGE* restrict x, __global uint* work, __global uint* words, const sweep g) {
-    __local uint found[PASSES * RADIX];
+// Counts the digits of all passes in one pass over the data, and sets the words of all tiles to zero; without SWEPT tiles the digits
+// of one pass, in each chunk.
+#define COUNTED 1
+#define SHIFTED(pass) g.pass
+#define KEY_OF(i) KEY_AT(x, row + (i))
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void digit_counts(
+    __global const STORAGE *restrict x,
+    __global int *restrict counts,
+    const sorting g) {
+    __local uint found[COUNTED * RADIX];
     const uint item = get_local_id(0);
-    const long number = get_group_id(0) / g.chunks, row = number * g.extent;
-    const long head = get_group_id(0) % g.chunks * g.length, tail = min(g.extent, head + g.length);
-    for (uint d = item; d < PASSES * RADIX; d += GROUP) found[d] = 0;
-    const long all = g.rows * g.tiles * PASSES * RADIX;
-    for (long i = get_global_id(0); i < all; i += get_global_size(0)) words[i] = 0;
+    const long number = get_group_id(0) / g.chunks, chunk = get_group_id(0) % g.chunks, row = number * g.extent;
+    const long head = chunk * g.length, tail = min(g.extent, head + g.length);
+    for (uint d = item; d < COUNTED * RADIX; d += GROUP) found[d] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (long begin = head + item; begin < tail; begin += GROUP * EACH) {
         key_word key[EACH];
         #pragma unroll
-        for (uint k = 0; k < EACH; k++) key[k] = KEY_AT(x, row + min(begin + k * GROUP, tail - 1));
+        for (uint k = 0; k < EACH; k++) key[k] = KEY_OF(min(begin + k * GROUP, tail - 1));
         #pragma unroll
         for (uint k = 0; k < EACH; k++)
             if (begin + k * GROUP < tail)
-                for (uint pass = 0; pass < PASSES; pass++) atomic_inc(&found[pass * RADIX + DIGIT(key[k], pass)]);
+                for (uint pass = 0; pass < COUNTED; pass++) atomic_inc(&found[pass * RADIX + DIGIT(key[k], SHIFTED(pass))]);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (uint d = item; d < PASSES * RADIX; d += GROUP)
-        if (found[d]) atomic_add(COUNTS_OF(number) + d, found[d]);
+    for (uint d = item; d < RADIX; d += GROUP) counts[COUNT_OF(number, chunk, d)] = found[d];
 }
