@@ -1,8 +1,8 @@
 """The methods of tensors, as one table: PyTorch's names, each for a row of the op table or for a function here.
 
-To add the method of an op, add its name to ``SAME`` if its row has the same name and takes the tensor first, to
-``ALIASES`` if the row has another name, and to ``IN_PLACE`` if PyTorch has the form ``name_`` too, which writes the
-result into the tensor. A method with call forms of its own is a function below, under ``@_method``.
+The row of an op states its methods by ``forms``; ``method_names``, which tools/write_stubs.py writes, lists them for
+tensors that are made before netcl.ops is loaded. A method with call forms of its own is a function below, under
+``@_method``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import inspect
 import math
 import operator
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -35,49 +35,16 @@ from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import TABLE
 from netcl.core.process import grad_mode, naming
 from netcl.core.process.user_frame import level_outside
-from netcl.core.tensor import in_place, memory_format, views
+from netcl.core.tensor import in_place, memory_format, method_names, views
 from netcl.core.tensor.generator import Generator, drawing_from
 from netcl.core.tensor.host_draws import draw_on_host
 from netcl.core.tensor.operators import Operators, ResultT, check_power
 from netcl.core.tensor.size import Size
 
-# Methods with the name and the parameters of their row.
-SAME = """
-abs acos acosh add addcdiv addcmul addmm all amax amin any argmax argmin argsort asin asinh atan atan2 atanh baddbmm
-bincount bitwise_and bitwise_not bitwise_or bitwise_xor bmm ceil chunk clone copysign corrcoef cos cosh count_nonzero
-cov cummax cummin cumprod cumsum diag diagonal diff digamma div eq erf erfc erfinv exp exp2 expm1 flatten floor
-floor_divide gather ge gt hardshrink heaviside histc histogram hypot i0 index_add index_copy index_put
-index_reduce index_select isclose isfinite isinf isnan kron kthvalue le lerp lgamma log log10 log1p log2 log_softmax
-logaddexp logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logsumexp lt masked_fill
-masked_select matmul matrix_exp max maximum mean median min minimum mode mul nan_to_num narrow ne neg nextafter nonzero
-outer prod quantile reciprocal relu renorm rot90 round rsqrt scatter_add scatter_reduce sigmoid
-sign signbit sin sinc sinh softmax sort split sqrt square squeeze std sub sum tan tanh topk trace tril triu trunc
-unbind unique_consecutive unsqueeze var xlogy
-"""
-
-# Other names of methods -> the name of the row.
-ALIASES = {
-    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-    "arctan2": "atan2", "arctanh": "atanh", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
-    "broadcast_to": "expand", "cholesky": "linalg_cholesky",
-    "det": "linalg_det", "fix": "trunc", "ger": "outer", "greater": "gt", "greater_equal": "ge",
-    "inverse": "linalg_inv", "less": "lt", "less_equal": "le", "matrix_power": "linalg_matrix_power", "mm": "matmul",
-    "multiply": "mul", "mv": "matmul", "mvlgamma": "multigammaln", "negative": "neg", "not_equal": "ne",
-    "pinverse": "linalg_pinv",  "remainder": "mod", "sgn": "sign", "slogdet": "linalg_slogdet",
-    "geqrf": "geqrf", "igamma": "igamma", "igammac": "igammac", "ormqr": "ormqr", "orgqr": "linalg_householder_product",
-     }  # fmt: skip
-
-# Methods that also exist as ``name_``, which gives the tensor the values of the result.
-IN_PLACE = """
-abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr arccos arccosh arcsin arcsinh arctan arctan2 arctanh
-asin asinh atan atan2 atanh baddbmm bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
-bitwise_xor ceil clamp clamp_max clamp_min clip copysign cos cosh cumprod cumsum deg2rad digamma div divide eq erf erfc
-erfinv exp exp2 expm1 fix float_power floor floor_divide fmod frac gcd ge greater greater_equal gt heaviside hypot i0
-igamma igammac index_add index_copy index_fill index_put index_reduce lcm ldexp le lerp less less_equal lgamma log log10
-log1p log2 logical_and logical_not logical_or logical_xor logit lt masked_fill masked_scatter mul multiply mvlgamma
-nan_to_num ne neg negative nextafter not_equal polygamma pow put rad2deg reciprocal relu remainder renorm round rsqrt
-scatter scatter_add scatter_reduce sgn sigmoid sign sin sinc sinh sqrt square sub subtract tan tanh tril triu
-true_divide trunc xlogy
+# Functions here that also exist as ``name_``, which gives the tensor the values of the result.
+_IN_PLACE = """
+add addbmm addmv addr clamp clamp_max clamp_min clip deg2rad div divide float_power fmod frac gcd index_fill lcm ldexp
+masked_scatter polygamma pow put rad2deg round scatter sub subtract true_divide
 """
 
 _Method = Callable[..., Any]
@@ -1790,15 +1757,11 @@ unique unsafe_split_with_sizes vdot vsplit
 """
 FUNCTIONS: dict[str, _Method] = {name: _with_old_forms(name, _as_function(_FUNCTIONS[name])) for name in _FRONT.split()}
 
-# Functions that write into their first operand: of methods ``name_``, and of rows that have no such method.
+# Functions that write into their first operand, of functions here that do.
 _FRONT_IN_PLACE = """
-as_strided resize_as
-abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil clamp clamp_max clamp_min
-clip conj_physical cos cosh deg2rad detach erf erfc exp exp2 expm1 fill fix floor frac gcd i0 index_put lcm ldexp log
-log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round rsqrt sigmoid sin sinc sinh sqrt square tan
-tanh trunc xlogy zero
+addmv as_strided clamp clamp_max clamp_min clip conj_physical deg2rad detach fill frac gcd lcm ldexp rad2deg resize_as
+round zero
 """
-_ROWS_IN_PLACE = "alpha_dropout celu dropout feature_alpha_dropout feature_dropout rrelu selu threshold"
 
 # Rows of which PyTorch's function has a parameter that only the method has.
 _EXTENDED = {
@@ -1865,21 +1828,26 @@ def _of_row(method: str, row: str) -> _Method:
 
 
 def describe() -> None:
-    """Gives methods the signatures and docstrings of their rows; ``netcl.ops`` calls it when it is loaded."""
-    rows = {**{name: name for name in SAME.split()}, **ALIASES}
+    """Gives methods the signatures and docstrings of their rows; ``netcl.ops`` calls it when it is loaded.
+
+    Adds the methods of rows that ``method_names`` does not list yet.
+    """
+    for row in TABLE.values():
+        known = (name for name in row.names("x") if ROWS.get(name) != row.name)
+        _add_forms(dict.fromkeys(known, row.name), row.names("x", written=True), row.names("nc", written=True))
     for name, method in _FUNCTIONS.items():
         signature = _of_method(inspect.signature(method))
         method.__signature__ = getattr(Methods, name).__signature__ = signature  # type: ignore[attr-defined]
-        rows.pop(name, None)
-    for name, row_name in rows.items():
+    for name, row_name in ROWS.items():
         method, row = getattr(Methods, name), TABLE[row_name]
         method.__signature__, method.__doc__ = _of_method(row.signature), row.doc
-    for name in IN_PLACE.split():
+    for name in IN_PLACE:
         getattr(Methods, f"{name}_").__signature__ = getattr(Methods, name).__signature__
-    for name in _FRONT_IN_PLACE.split():
-        FUNCTIONS[f"{name}_"].__signature__ = _of_function(getattr(Methods, f"{name}_").__signature__)  # type: ignore[attr-defined]
-    for name in _ROWS_IN_PLACE.split():
-        FUNCTIONS[f"{name}_"].__signature__ = _of_function(TABLE[name].signature)  # type: ignore[attr-defined]
+    for name in FRONT_IN_PLACE:
+        signature = (
+            getattr(Methods, f"{name}_").__signature__ if hasattr(Methods, f"{name}_") else TABLE[name].signature
+        )
+        FUNCTIONS[f"{name}_"].__signature__ = _of_function(signature)  # type: ignore[attr-defined]
 
 
 def _of_method(signature: inspect.Signature) -> inspect.Signature:
@@ -1904,15 +1872,6 @@ def _writing(name: str, method: _Method) -> _Method:
     call.__doc__ = f"``{name}`` in place: gives this tensor the values of the result, and returns it."
     call.__name__ = f"{name}_"
     return call
-
-
-def _table() -> Iterator[tuple[str, _Method]]:
-    found = {name: _with_old_forms(name, _of_row(name, name)) for name in SAME.split()}
-    found.update((name, _of_row(name, row)) for name, row in ALIASES.items())
-    found.update((name, from_here(_with_old_forms(name, function))) for name, function in _FUNCTIONS.items())
-    yield from found.items()
-    for name in IN_PLACE.split():
-        yield f"{name}_", _writing(name, found[name])
 
 
 # Properties that are False for every tensor: kinds of devices and of tensors that there are not.
@@ -1989,14 +1948,30 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         return self._grad_fn is None or cast(Any, self).grad_fn is None
 
 
-for _name, _function in _table():
-    setattr(Methods, _name, _function)
+def _add_forms(rows: dict[str, str], in_place: Iterable[str], front: Iterable[str]) -> None:
+    """Adds methods (name -> row), those of the form ``name_``, and the functions of that form, unless they exist."""
+    for name, row in rows.items():
+        ROWS[name] = row
+        setattr(Methods, name, _with_old_forms(name, _of_row(name, row)))
+    for name in (name for name in in_place if name not in IN_PLACE):
+        IN_PLACE.append(name)
+        setattr(Methods, f"{name}_", _writing(name, getattr(Methods, name)))
+    for name in (name for name in front if name not in FRONT_IN_PLACE):
+        FRONT_IN_PLACE.append(name)
+        method = getattr(Methods, f"{name}_", None) or _writing(name, _of_row(name, name))
+        FUNCTIONS[f"{name}_"] = _as_function(method)
+
+
+# Methods -> their rows, and names with a form ``name_``: as a method, and as a function.
+ROWS: dict[str, str] = {}
+IN_PLACE: list[str] = []
+FRONT_IN_PLACE: list[str] = []
+for _name, _function in _FUNCTIONS.items():
+    setattr(Methods, _name, from_here(_with_old_forms(_name, _function)))
 for _name in NEVER:
     setattr(Methods, _name, property(_FUNCTIONS["is_conj"], doc="False: there are no such tensors here."))
 for _name, _same in {"ndimension": "dim", "nelement": "numel"}.items():
     setattr(Methods, _name, _FUNCTIONS[_same])
-
-for _name in _FRONT_IN_PLACE.split():
-    FUNCTIONS[f"{_name}_"] = _as_function(getattr(Methods, f"{_name}_"))
-for _name in _ROWS_IN_PLACE.split():
-    FUNCTIONS[f"{_name}_"] = _as_function(_writing(_name, _of_row(_name, _name)))
+_add_forms({}, _IN_PLACE.split(), _FRONT_IN_PLACE.split())
+_listed = (entry.partition("=") for entry in method_names.ROWS.split())
+_add_forms({name: row or name for name, _, row in _listed}, method_names.IN_PLACE.split(), method_names.FRONT.split())
