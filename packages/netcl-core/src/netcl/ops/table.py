@@ -95,7 +95,7 @@ def expression(
     """
 
     def decorate(builder: Callable[..., Any]) -> OpFunction:
-        fields = {"domain": domain or Domain(), "amp": amp, "shapes": shapes, "forms": forms}
+        fields: dict[str, Any] = {"domain": domain or Domain(), "amp": amp, "shapes": shapes, "forms": forms}
         return _define(make_row(builder, "expression", name=name, **fields))
 
     return decorate
@@ -116,7 +116,7 @@ def computed(
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
         function.__doc__ = doc or function.__doc__
-        fields = {"domain": domain or Domain(), "amp": amp, "dtypes": dtypes, "forms": forms}
+        fields: dict[str, Any] = {"domain": domain or Domain(), "amp": amp, "dtypes": dtypes, "forms": forms}
         return _define(make_row(function, "call", name=name, **fields))
 
     return decorate
@@ -133,7 +133,7 @@ def multiplied(
     """Decorates as ``computed`` an op with matrix products as calls: ``product`` describes each, see OpRow."""
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
-        fields = {"domain": domain or Domain(), "amp": amp, "product": product, "forms": forms}
+        fields: dict[str, Any] = {"domain": domain or Domain(), "amp": amp, "product": product, "forms": forms}
         return _define(make_row(function, "call", **fields))
 
     return decorate
