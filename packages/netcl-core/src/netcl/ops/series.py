@@ -1,4 +1,4 @@
-"""Expressions of functions by their Chebyshev series, of which the coefficients are computed from NumPy functions."""
+"""Expressions of functions by their Chebyshev series, with coefficients computed from NumPy functions."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def computed(
 
 
 def viewed(*, domain: Domain, forms: str = "") -> Callable[[Callable[..., Any]], OpFunction]:
-    """Decorates as ``computed`` an op whose result is a view of its operand where strides allow one."""
+    """Decorates as ``computed`` an op with a view of its operand as the result, where strides allow one."""
     return lambda function: _define(make_row(function, "call", domain=domain, view=True, forms=forms))
 
 

@@ -246,7 +246,7 @@ def full(
     requires_grad: bool = False,
     **same: Unpack[Accepted],
 ) -> Tensor:
-    """Returns a tensor of ``size`` whose elements are ``fill_value``; its dtype is that of the value."""
+    """Returns a tensor of ``size`` filled with ``fill_value``, by default in the dtype of the value."""
     check_accepted("full", same)
     if dtype is None:
         kind = fill_value.item() if isinstance(fill_value, (Tensor, np.generic)) else fill_value
@@ -312,8 +312,8 @@ def empty_strided(
 
 
 def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], **options: Any) -> Tensor:
-    """Returns a tensor of ``size`` with undefined content, of which the axes are in the order ``physical_layout`` in
-    memory. The options are those of ``empty_strided``.
+    """Returns a tensor of ``size`` with undefined content and its axes in the order ``physical_layout`` in memory. The
+    options are as in ``empty_strided``.
     """
     order = tuple(physical_layout)
     if sorted(order) != [*builtins.range(len(size))]:
@@ -596,8 +596,8 @@ def normal(
     requires_grad: bool = False,
     **same: Unpack[Accepted],
 ) -> Tensor:
-    """Returns normal numbers of ``size``, or with means and deviations from tensors that broadcast, of which the
-    gradients are zero as in PyTorch: ``mean + std * nc.randn_like(mean)`` has others.
+    """Returns normal numbers of ``size``, or with means and deviations from tensors that broadcast, with gradients of
+    zero as in PyTorch: ``mean + std * nc.randn_like(mean)`` has others.
     """
     check_accepted("normal", same)
     if size is not None:

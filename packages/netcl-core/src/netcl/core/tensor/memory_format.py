@@ -30,7 +30,7 @@ class memory_format(_Named):
 
 
 class layout(_Named):
-    """A way to store elements: ``strided``, the layout of all tensors, and those of ``SparseTensor``."""
+    """A way to store elements: ``strided``, the layout of all tensors, and the layouts of ``SparseTensor``."""
 
     __slots__ = ()
 

@@ -233,7 +233,7 @@ _FUNCTIONS["moveaxis"] = movedim
 
 @_method
 def unflatten(x: Any, dim: int, sizes: Sequence[int]) -> Any:
-    """The axis ``dim`` as several axes of lengths ``sizes``, one of which may be -1."""
+    """The axis ``dim`` as several axes of lengths ``sizes``; one length may be -1."""
     at = _axis(x, dim, "unflatten")
     length, product = x.shape[at], math.prod(sizes)
     if -1 in sizes and product < 0 and length % -product == 0:
@@ -278,8 +278,8 @@ def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
 
 @_method
 def as_strided(x: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
-    """The elements of the storage at storage_offset + i * stride, of shape ``size``: a view, of which a write into
-    elements that share memory is refused. The offset is by default that of the tensor.
+    """The elements of the storage at storage_offset + i * stride, of shape ``size``: a view; a write into elements that
+    share memory is refused. The offset is by default that of the tensor.
 
     Raises ShapeError for negative numbers and outside of the storage.
     """
@@ -333,8 +333,8 @@ def _resized(x: Any, sizes: tuple[int, ...], op: str) -> Any:
 
 @_method
 def resize_(x: Any, *sizes: Any, memory_format: Any = None) -> Any:
-    """Gives the tensor another shape in place: the first elements of its storage, or if that is too small new memory,
-    of which the elements behind the present ones are undefined.
+    """Gives the tensor another shape in place: the first elements of its storage, or if that is too small new memory;
+    the elements behind the present ones are undefined.
 
     Raises RuntimeError for a tensor that requires grad, UnsupportedError if it grows and has views or is one.
     """
@@ -718,7 +718,7 @@ def pin_memory(x: Any, device: Any = None) -> Any:
 
 @_method
 def get_device(x: Any) -> int:
-    """The index of the tensor's device among those of its type, -1 for a CPU."""
+    """Returns the index of the tensor's device among the devices of its type, -1 for a CPU."""
     return -1 if x.is_cpu else int(x.device.selector.rpartition(":")[2])
 
 
@@ -1279,7 +1279,7 @@ def lu_solve(x: Any, LU_data: Any, LU_pivots: Any) -> Any:
 def triangular_solve(
     x: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Any, Any]:
-    """(the solution of A y = x, a copy of A) for a triangular A, of which only the one triangle is read."""
+    """(the solution of A y = x, a copy of A) for a triangular A; the other triangle is not read."""
     kept = _call("triu" if upper else "tril", A, (1 if upper else -1) if unitriangular else 0)
     if unitriangular:
         kept = _call("add", kept, A.engine.tensor(np.eye(A.shape[-1]), A.dtype))
@@ -1323,14 +1323,14 @@ def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
 
 @_method
 def where(x: Any, condition: Any, other: Any) -> Any:
-    """This tensor's elements under ``condition``, elsewhere those of ``other``."""
+    """Returns this tensor's elements under ``condition``, elsewhere the elements of ``other``."""
     return _call("where", condition, x, other)
 
 
 @_method
 def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
-    """A copy whose elements under the mask are the elements of ``source``, in order; ``x`` and the mask broadcast.
-    ShapeError if the elements are too few.
+    """Returns a copy: its elements under the mask are the elements of ``source``, in order; ``x`` and the mask
+    broadcast. ShapeError if the elements are too few.
     """
     given = mask.to_host() if _is_tensor(mask) else np.asarray(mask)
     shape = broadcast_shapes((x.shape, given.shape), "masked_scatter")
@@ -1723,7 +1723,7 @@ def _with_old_forms(name: str, function: _Method) -> _Method:
 
 
 def _as_function(method: _Method) -> _Method:
-    """A method as a function of the front, of which the first parameter is PyTorch's ``input``."""
+    """Returns a method as a function of the front: its first parameter is PyTorch's ``input``."""
 
     signature = inspect.signature(method)
     has_out = "out" in signature.parameters
@@ -1882,7 +1882,7 @@ NEVER = (
 
 
 class Methods(Operators[ResultT], Generic[ResultT]):
-    """The methods of a tensor; those of the table are added below. A base of Tensor."""
+    """The methods of a tensor; the methods of the table are added below. A base of Tensor."""
 
     __slots__ = ()
 
@@ -1949,7 +1949,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
 
 
 def _add_forms(rows: dict[str, str], in_place: Iterable[str], front: Iterable[str]) -> None:
-    """Adds methods (name -> row), those of the form ``name_``, and the functions of that form, unless they exist."""
+    """Adds methods (name -> row), the forms ``name_`` of methods, and functions of that form, unless they exist."""
     for name, row in rows.items():
         ROWS[name] = row
         setattr(Methods, name, _with_old_forms(name, _of_row(name, row)))

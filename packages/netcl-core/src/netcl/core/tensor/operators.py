@@ -30,7 +30,7 @@ def check_power(base: Any, exponent: Any) -> None:
 
 
 class Operators(TensorData, Generic[ResultT]):
-    """The operators of a tensor, whose results are of class ``ResultT``; a base of Tensor."""
+    """The operators of a tensor, with results of class ``ResultT``; a base of Tensor."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""SparseTensor: matrices and arrays of which the elements that are not zero are stored, in COO or CSR.
+"""SparseTensor: matrices and arrays that store the elements other than zero, in COO or CSR.
 
 The elements are a tensor, and every op is a few ops on it, so that gradients flow to the elements and to dense
 operands. Positions are on the host (``sparse_pattern``). An op that would need zeros too raises UnsupportedError.
@@ -55,7 +55,7 @@ def _without_form(name: str) -> Callable[..., Any]:
 
 
 class SparseTensor:
-    """A tensor of ``shape`` of which only some elements are stored, the others are zero.
+    """A tensor of ``shape`` that stores only some elements; the others are zero.
 
     ``layout`` is ``nc.sparse_coo``, with positions of any number of leading axes and elements that are tensors of the
     other axes, or ``nc.sparse_csr``, a matrix by rows. Made by ``sparse_coo_tensor``, ``sparse_csr_tensor`` and
@@ -461,7 +461,7 @@ class SparseTensor:
 
     @classmethod
     def __netcl_op__(cls, row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """The result of an op of the table of which an operand is sparse; UnsupportedError if it has no sparse form."""
+        """Returns the result of an op of the table with a sparse operand; UnsupportedError if it has no sparse form."""
         if row.name in _AT_ZERO.split():
             return _at_zero(row.name, *args, **kwargs)
         function = _FORMS.get(row.name)
@@ -668,7 +668,7 @@ def _matrix(x: SparseTensor, op: str) -> SparseTensor:
 
 
 def matmul(a: Any, b: Any, tile: int = 16, *, transpose_a: bool = False, transpose_b: bool = False) -> Any:
-    """a @ b of matrices of which one or both are sparse: sparse if both are, else dense. Two axes at most."""
+    """Returns a @ b of one or two sparse matrices: sparse if both are, else dense. Two axes at most."""
     a = a.mT if transpose_a else a
     b = b.mT if transpose_b else b
     for one in (a, b):
@@ -715,7 +715,7 @@ def _sparse_product(a: SparseTensor, b: SparseTensor) -> SparseTensor:
 
 
 def addmm(x: Any, a: Any, b: Any, beta: float = 1.0, alpha: float = 1.0) -> Any:
-    """beta * x + alpha * a @ b, of which ``a`` or ``b`` is sparse and the others are dense."""
+    """Returns beta * x + alpha * a @ b; ``a`` or ``b`` is sparse, and the others are dense."""
     if isinstance(x, SparseTensor) or isinstance(a, SparseTensor) and isinstance(b, SparseTensor):
         _refuse("addmm", "takes one sparse matrix, a factor")
     product = matmul(a, b)
@@ -841,10 +841,10 @@ def sparse_csr_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> SparseTensor:
-    """Returns the matrix in CSR with ``values`` (nnz,) in the columns ``col_indices``; those of row r begin at
+    """Returns the matrix in CSR with ``values`` (nnz,) in the columns ``col_indices``; the values of row r begin at
     ``crow_indices[r]`` and end before ``crow_indices[r + 1]``. Columns rise within a row.
 
-    Other arguments as those of ``sparse_coo_tensor``. The positions are always checked: IndexError, ShapeError or
+    Other arguments are as in ``sparse_coo_tensor``. The positions are always checked: IndexError, ShapeError or
     ValueError.
 
     >>> sparse_csr_tensor([0, 1, 3], [2, 0, 2], [3.0, 4.0, 5.0], (2, 3), device="cpu").to_dense().tolist()
