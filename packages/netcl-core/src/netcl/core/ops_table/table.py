@@ -80,7 +80,7 @@ class OpRow:
     forms: str = ""
 
     def names(self, space: str, written: bool = False) -> list[str]:
-        """Returns the names of forms in ``space`` (x, nc or F): plain ones, or ``written`` ones without their last _."""
+        """Returns names of forms in ``space`` (x, nc or F): plain ones, or ``written`` ones without their last _."""
         forms = (form.partition(".") for form in self.forms.split())
         names = [name.replace("*", self.name) for place, _, name in forms if place == space]
         return [name.removesuffix("_") for name in names if name.endswith("_") == written]
