@@ -218,7 +218,7 @@ def _is_installed(name: str) -> bool:
 
 
 def __dir__() -> list[str]:
-    """The public names that can be read: without those of distributions that are not installed."""
+    """The public names that can be read: without names of distributions that are not installed."""
     there = {name for name in _SUBPACKAGES if _is_installed(name)}
     shortcuts = {name for name, module in _NAMES.items() if module.split(".")[1] in there}
     from importlib import import_module
