@@ -114,8 +114,8 @@ def histogramdd(
     and the highest edge of each axis, one after the other. A bin includes its lower edge, the last one both.
     ``density``: divided by the sum and the size of the cell.
     """
-    found, *edges = _call("histogram_grid", input, weight, bins, range, density)
-    return found, tuple(edges)
+    counts, *edges = _call("histogram_grid", input, weight, bins, range, density)
+    return counts, tuple(edges)
 
 
 def to_dlpack(tensor: Tensor) -> Any:
@@ -292,10 +292,10 @@ def rnn_relu_cell(
 # -- copies of views ---------------------------------------------------------------------------------------------------
 
 
-def _copied(found: Any) -> Any:
-    if isinstance(found, (tuple, list)):
-        return tuple(_call("clone", one) for one in found)
-    return _call("clone", found)
+def _copied(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return tuple(_call("clone", one) for one in value)
+    return _call("clone", value)
 
 
 def alias_copy(input: Tensor) -> Tensor:

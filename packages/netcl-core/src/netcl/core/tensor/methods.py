@@ -589,12 +589,12 @@ def unique(
     _, first, inverse, counts = np.unique(
         rows.reshape(len(rows), -1), return_index=True, return_inverse=True, return_counts=True, axis=0
     )
-    found = [_call("index_select", x, at, x.engine.tensor(first.astype(np.int64), "int64"))]
+    results = [_call("index_select", x, at, x.engine.tensor(first.astype(np.int64), "int64"))]
     if return_inverse:
-        found.append(x.engine.tensor(inverse.reshape(-1).astype(np.int64), "int64"))
+        results.append(x.engine.tensor(inverse.reshape(-1).astype(np.int64), "int64"))
     if return_counts:
-        found.append(x.engine.tensor(counts.astype(np.int64), "int64"))
-    return tuple(found) if len(found) > 1 else found[0]
+        results.append(x.engine.tensor(counts.astype(np.int64), "int64"))
+    return tuple(results) if len(results) > 1 else results[0]
 
 
 # -- dtype and place ---------------------------------------------------------------------------------------------------
@@ -873,13 +873,13 @@ def _axes(name: str, dim: Any, keepdim: bool, numpy_names: dict[str, Any]) -> di
     for own, given, default in (("axis", dim, None), ("keepdims", keepdim, False)):
         if own in numpy_names and given is not default:
             raise TypeError(f"{name}: give {'dim' if own == 'axis' else 'keepdim'} or {own}, not both")
-    found = {
+    names = {
         "axis": numpy_names.pop("axis", every_axis_if_empty(dim)),
         "keepdims": numpy_names.pop("keepdims", keepdim),
     }
     if numpy_names:
         raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(numpy_names))!r}")
-    return found
+    return names
 
 
 for _name in ("sum", "mean", "prod"):
@@ -1100,10 +1100,10 @@ def frexp(x: Any) -> tuple[Any, Any]:
     """(mantissa, exponent) with x = mantissa * 2**exponent and the mantissa in [0.5, 1); exponents from the host."""
     if not dtypes.is_floating(x.dtype):
         raise DTypeError(f"frexp: expected floating values, got {x.dtype}")
-    found = np.frexp(x.to_host())[1].astype(np.int32)
-    half = found // 2  # two factors, since one would overflow for subnormal numbers
-    down = [x.engine.tensor(np.ldexp(1.0, -part), "float32").astype(x.dtype) for part in (half, found - half)]
-    return _call("mul", _call("mul", x, down[0]), down[1]), x.engine.tensor(found, "int32")
+    exponents = np.frexp(x.to_host())[1].astype(np.int32)
+    half = exponents // 2  # two factors, since one would overflow for subnormal numbers
+    down = [x.engine.tensor(np.ldexp(1.0, -part), "float32").astype(x.dtype) for part in (half, exponents - half)]
+    return _call("mul", _call("mul", x, down[0]), down[1]), x.engine.tensor(exponents, "int32")
 
 
 @_method
@@ -1151,7 +1151,7 @@ def nanquantile(x: Any, q: Any, dim: int | None = None, keepdim: bool = False, *
     at = 0 if dim is None else _axis(x, dim, "nanquantile")
     ranked = _call("sort", flat, at)[0]
     there = _call("sum", _call("logical_not", _call("isnan", flat)).astype(x.dtype), axis=at, keepdims=True)
-    found = []
+    values = []
     shares = np.asarray(q, np.float64)
     for share in shares.reshape(-1).tolist():
         if not 0 <= share <= 1:
@@ -1170,10 +1170,10 @@ def nanquantile(x: Any, q: Any, dim: int | None = None, keepdim: bool = False, *
             raise ArgumentError(f"nanquantile: no interpolation {interpolation!r}")
         ends = [_call("gather", ranked, at, each.astype("int64")) for each in (low, high)]
         one = _call("lerp", *ends, weight)
-        found.append(one if keepdim and dim is not None else _call("squeeze", one, at))
+        values.append(one if keepdim and dim is not None else _call("squeeze", one, at))
     if keepdim and dim is None:
-        found = [_call("reshape", one, shape=(1,) * x.ndim) for one in found]
-    return _call("stack", found, 0) if shares.ndim else found[0]
+        values = [_call("reshape", one, shape=(1,) * x.ndim) for one in values]
+    return _call("stack", values, 0) if shares.ndim else values[0]
 
 
 # -- matrices ----------------------------------------------------------------------------------------------------------
@@ -1355,9 +1355,9 @@ def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 @_method
 def nonzero_static(x: Any, *, size: int, fill_value: int = -1) -> Any:
     """The first ``size`` rows of ``nonzero``, with rows of ``fill_value`` if there are fewer."""
-    found = _call("nonzero", x)[:size]
-    missing = _made(x, (size - found.shape[0], x.ndim), fill_value, "int64", False)
-    return _call("concatenate", found, missing) if missing.shape[0] else found
+    positions = _call("nonzero", x)[:size]
+    missing = _made(x, (size - positions.shape[0], x.ndim), fill_value, "int64", False)
+    return _call("concatenate", positions, missing) if missing.shape[0] else positions
 
 
 @_method
@@ -1821,10 +1821,10 @@ def _of_row(method: str, row: str) -> _Method:
             args, kwargs = (None, *args[1:]), {**kwargs, "unbiased": args[0]}
         return dispatch.call(row, x, *args, record=True, **kwargs)
 
-    found = call_with_flag if row in ("std", "var") else call
-    found.__doc__ = f"``netcl.{row}`` of this tensor."
-    found.__name__ = method
-    return found
+    called = call_with_flag if row in ("std", "var") else call
+    called.__doc__ = f"``netcl.{row}`` of this tensor."
+    called.__name__ = method
+    return called
 
 
 def describe() -> None:

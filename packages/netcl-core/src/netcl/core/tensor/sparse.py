@@ -686,8 +686,8 @@ def matmul(a: Any, b: Any, tile: int = 16, *, transpose_a: bool = False, transpo
         return _sparse_product(_matrix(a, "matmul"), _matrix(b, "matmul"))
     if isinstance(a, SparseTensor):
         column = b.ndim == 1
-        found = _product(_matrix(a, "matmul"), _call("reshape", b, shape=(-1, 1)) if column else b)
-        return _call("reshape", found, shape=(a.shape[0],)) if column else found
+        product = _product(_matrix(a, "matmul"), _call("reshape", b, shape=(-1, 1)) if column else b)
+        return _call("reshape", product, shape=(a.shape[0],)) if column else product
     if a.ndim == 1:
         return matmul(b.mT, a)
     return _call("permute", matmul(b.mT, _call("permute", a, axes=(1, 0))), axes=(1, 0))
