@@ -225,7 +225,7 @@ def grid_sampler(
     ``interpolation_mode``: 0 bilinear, 1 nearest, 2 bicubic; ``padding_mode``: 0 zeros, 1 border, 2 reflection.
     """
     if interpolation_mode not in range(3) or padding_mode not in range(3):
-        raise ValueError(f"grid_sampler: modes are 0, 1 or 2, not {interpolation_mode} and {padding_mode}")
+        raise ValueError(f"grid_sampler: expected modes 0, 1 or 2, got {interpolation_mode} and {padding_mode}")
     return _call(  # type: ignore[no-any-return]
         "grid_sample", input, grid, _SAMPLED[interpolation_mode], _OUTSIDE[padding_mode], align_corners
     )

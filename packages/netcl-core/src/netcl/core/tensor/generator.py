@@ -114,7 +114,7 @@ class Generator:
         """Sets the seed, any int taken modulo 2**64, and resets the position; returns the generator."""
         given: Any = seed
         if isinstance(given, float) and not given.is_integer():
-            raise TypeError(f"a seed is a whole number, not {seed!r}")
+            raise TypeError(f"expected a whole number as seed, got {seed!r}")
         _settle()
         with lock:
             self._seed, self.offset = int(seed) % 2**64, 0

@@ -27,9 +27,9 @@ def check_shape(shape: Any) -> tuple[int, ...]:
         sizes = (shape,)
     for size in sizes:
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
-            raise SizeKindError(f"a shape needs whole, non-negative lengths, not {sizes}")
+            raise SizeKindError(f"expected a shape of whole, non-negative lengths, got {sizes}")
         if size < 0:
-            raise ShapeError(f"a shape needs whole, non-negative lengths, not {sizes}")
+            raise ShapeError(f"expected a shape of whole, non-negative lengths, got {sizes}")
     sizes = tuple([int(size) for size in sizes])
     if math.prod(sizes) > _MOST_ELEMENTS or max(sizes, default=0) > _MOST_ELEMENTS:
         raise ShapeError(f"a tensor of shape {sizes} has more elements than memory can be addressed")

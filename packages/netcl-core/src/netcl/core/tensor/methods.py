@@ -1552,7 +1552,7 @@ def exponential_(x: Any, lambd: float = 1.0, *, generator: Generator | None = No
 def fill_diagonal_(x: Any, fill_value: Any, wrap: bool = False) -> Any:
     """Sets the elements of the main diagonal of a matrix to ``fill_value``."""
     if x.ndim != 2 or wrap:
-        raise ShapeError(f"fill_diagonal_: needs a matrix, not shape {x.shape}, and wrap=False")
+        raise ShapeError(f"fill_diagonal_: expected a matrix and wrap=False, got shape {x.shape}, wrap={wrap}")
     rows, columns = x.shape
     mask = x.engine.tensor(np.eye(rows, columns, dtype=bool), "bool")
     return in_place.write(x, _call("masked_fill", x, mask, fill_value))
@@ -1897,7 +1897,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         if self.ndim == 0:
             return cast(ResultT, self)
         if self.ndim < 2:
-            raise ShapeError(f"mT: needs a matrix or a stack of them, not shape {self.shape}")
+            raise ShapeError(f"mT: expected a matrix or a stack of them, got shape {self.shape}")
         return cast(ResultT, _swapped(self, -2, -1, "mT"))
 
     @property

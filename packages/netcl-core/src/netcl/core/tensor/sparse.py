@@ -250,7 +250,7 @@ class SparseTensor:
             return self
         if self.sparse_dim() != 2 or self.dense_dim():
             raise ShapeError(
-                f"to_sparse_csr: a matrix of numbers, not shape {self.shape} with {self.dense_dim()} dense axes"
+                f"to_sparse_csr: expected a matrix of numbers, got {self.shape} with {self.dense_dim()} dense axes"
             )
         merged = self._merged()
         return SparseTensor(merged._pattern, merged._elements, sparse_csr)
@@ -663,7 +663,7 @@ def log_softmax(x: SparseTensor, axis: Any = -1, dtype: Any = None) -> SparseTen
 
 def _matrix(x: SparseTensor, op: str) -> SparseTensor:
     if x.sparse_dim() != 2 or x.dense_dim():
-        raise ShapeError(f"{op}: a sparse operand is a matrix of numbers, not of shape {tuple(x.shape)}", op=op)
+        raise ShapeError(f"{op}: expected a matrix of numbers as a sparse operand, got shape {tuple(x.shape)}", op=op)
     return x._merged()
 
 
@@ -750,7 +750,7 @@ def _host(indices: Any, op: str) -> Array:
     if values.size == 0:
         return values.astype(np.int64)
     if values.dtype.kind not in "iu":
-        raise ShapeError(f"{op}: positions are whole numbers, not {values.dtype}", op=op)
+        raise ShapeError(f"{op}: expected whole numbers as positions, got {values.dtype}", op=op)
     return np.asarray(values, np.int64)
 
 
@@ -877,7 +877,7 @@ def of_dense(x: Tensor, sparse_dim: int | None = None, kind: Layout = sparse_coo
     """
     axes = x.ndim if sparse_dim is None else sparse_dim
     if not 0 <= axes <= x.ndim or not axes and x.ndim:
-        raise ShapeError(f"to_sparse: sparse_dim is from 1 to {x.ndim}, not {axes}")
+        raise ShapeError(f"to_sparse: expected sparse_dim from 1 to {x.ndim}, got {axes}")
     sizes, inner = x.shape[:axes], x.shape[axes:]
     engine = engine_for(x.queue)
     rows = _call("reshape", x, shape=(math.prod(sizes), *inner))
@@ -893,7 +893,9 @@ def of_dense(x: Tensor, sparse_dim: int | None = None, kind: Layout = sparse_coo
 def at_positions(x: Tensor, mask: SparseTensor) -> SparseTensor:
     """The elements of ``x`` at the positions of ``mask``, of the same shape, each once."""
     if not isinstance(mask, SparseTensor) or mask.shape != x.shape:
-        raise ShapeError(f"sparse_mask: the mask is a SparseTensor of shape {x.shape}, not {mask!r}", op="sparse_mask")
+        raise ShapeError(
+            f"sparse_mask: expected a SparseTensor of shape {x.shape} as mask, got {mask!r}", op="sparse_mask"
+        )
     pattern = mask._pattern.merged[0]
     rows = _call("reshape", x, shape=(math.prod(pattern.sizes), *x.shape[len(pattern.sizes) :]))
     return SparseTensor(pattern, _taken(rows, pattern.linear), mask.layout)

@@ -129,7 +129,7 @@ def warp(
         ValueError: ``mode`` is neither nearest nor bilinear.
     """
     if mode not in (InterpolationMode.NEAREST, InterpolationMode.BILINEAR):
-        raise ValueError(f"arrays are turned and warped by nearest or bilinear interpolation, not {mode.value!r}")
+        raise ValueError(f"expected nearest or bilinear interpolation of arrays, got {mode.value!r}")
     rows, columns = planes.shape[-2:]
     height, width = size
     if len(coefficients) == 6:
