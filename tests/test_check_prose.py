@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,20 @@ def test_code_in_kernels_is_left_out(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     assert [line for line, _, _ in findings(path)] == [2, 4]
+
+
+def test_lines_of_prose_in_pages_have_at_most_120_characters(root: Path) -> None:
+    """Tables, code and headings aside; fragments are lists of one line, and generated lists of names are no prose."""
+    apart = {"benchmarks/OPEN.md", *(f"docs/reference/{name}.md" for name in ("torch", "coverage", "array-api"))}
+    longer = []
+    for path in sorted(root.glob("**/*.md")):
+        place = path.relative_to(root)
+        if {".venv", ".nox", "node_modules", "changes", "generated"} & {*place.parts} or place.as_posix() in apart:
+            continue
+        code = False
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            code ^= line.lstrip().startswith("```")
+            is_prose = not code and not line.startswith("    ") and not line.lstrip().startswith(("|", "#", "<"))
+            if is_prose and len(line) > 120 and " " in re.sub("`[^`]*(`|$)", "", line[:120].lstrip("* ")):
+                longer.append(f"{place}:{number}")
+    assert not longer

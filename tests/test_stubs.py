@@ -43,6 +43,12 @@ def test_the_stub_of_tensors_has_each_method():
     assert public <= defined(text)
 
 
+def test_the_names_of_methods_are_those_that_rows_state():
+    place = "core/tensor/method_names.py"
+    path = write_stubs.PACKAGES / "netcl-core/src/netcl" / place
+    assert path.read_text(encoding="utf-8") == write_stubs.core_stubs()[place], "run python tools/write_stubs.py"
+
+
 def test_signatures_of_ops_have_types():
     signature = inspect.signature(nc.max)
     assert signature.parameters["x"].annotation is nc.Tensor

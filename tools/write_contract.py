@@ -8,7 +8,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -105,7 +107,14 @@ def entry(name: str, signature: str, place: str) -> str:
         made = "made of ops" if row.composite else "primitive"
         made += ", decomposed" if row.name in NAMES else ""
         notes = f" *{made}, amp {row.amp}{'' if row.dtypes == 'any' else f', {row.dtypes}'}.*"
-    return f"* `{short}{shown}`{notes} {meaning(name, value)}"
+    return wrapped(f"* `{short}{shown}`{notes} {meaning(name, value)}")
+
+
+def wrapped(text: str) -> str:
+    """Returns an item of a list in lines of at most 120 characters; code stays in one."""
+    whole = re.sub(r"`[^`]*`", lambda code: code[0].replace(" ", "\0"), text)
+    lines = textwrap.fill(whole, 120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return lines.replace("\0", " ")
 
 
 def places(level: str) -> Iterator[tuple[str, list[str]]]:
@@ -128,7 +137,8 @@ def page() -> str:
         parts.append(f"## {level}\n\n{what.meaning[0].upper()}{what.meaning[1:]}.\n\n{CHAPTERS[level].strip()}\n")
         if level == "ops-basic":
             spelled = ", ".join(f"`{name}` for {' or '.join(f'`{o}`' for o in own)}" for name, own in SYNONYMS.items())
-            parts.append(f"**Spellings.** Of the candidates the one that a row has: {spelled}.\n")
+            text = f"**Spellings.** Of the candidates the one that a row has: {spelled}."
+            parts.append(wrapped(text).replace("\n  ", "\n") + "\n")
         for place, inside in places(level):
             parts.append(f"### {place}\n\n" + "\n".join(entry(name, CONTRACT[name], place) for name in inside) + "\n")
     return "\n".join(parts)

@@ -14,6 +14,7 @@ import inspect
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -56,9 +57,8 @@ from netcl.core.tensor.sparse import SparseTensor
 from netcl.ops.ranked import Ranked
 from netcl.ops.signatures import Axis, Ints, Operand
 
-SAME: str
-ALIASES: dict[str, str]
-IN_PLACE: str
+ROWS: dict[str, str]
+IN_PLACE: list[str]
 NEVER: tuple[str, ...]
 RESTRUCTURING: tuple[str, ...]
 FUNCTIONS: dict[str, Callable[..., Any]]
@@ -288,10 +288,31 @@ def _ops(packages: Any, about: str, *more: Parameter) -> str:
     )
 
 
+def method_names() -> str:
+    """Returns the module that lists the methods of rows, by their ``forms``."""
+    rows = {name: row.name for row in TABLE.values() for name in row.names("x")}
+    lists = {
+        "ROWS": ("Methods of rows; after = the row's name if it is another.",
+                 [name if name == row else f"{name}={row}" for name, row in rows.items()]),
+        "IN_PLACE": ("Those with the form ``name_``.",
+                     [name for row in TABLE.values() for name in row.names("x", written=True)]),
+        "FRONT": ("Functions of the form ``name_``.",
+                  [name for row in TABLE.values() for name in row.names("nc", written=True)]),
+    }  # fmt: skip
+    text = '''"""The methods that rows of the op table state by ``forms``; written by tools/write_stubs.py."""
+
+from __future__ import annotations
+'''
+    for name, (about, words) in lists.items():
+        filled = textwrap.fill(" ".join(sorted(words)), 120, break_long_words=False, break_on_hyphens=False)
+        text += f'\n# {about}\n{name} = """\n{filled}\n"""\n'
+    return text
+
+
 def method_stub() -> str:
     """Returns the methods of tensors."""
     typed: dict[str, tuple[list[tuple[list[Parameter], str]], str | None]] = {}
-    for name, row_name in {**{name: name for name in methods.SAME.split()}, **methods.ALIASES}.items():
+    for name, row_name in methods.ROWS.items():
         row = TABLE[row_name]
         typed[name] = _row_forms(row), row.doc
     for name, function in methods._FUNCTIONS.items():
@@ -310,7 +331,7 @@ def method_stub() -> str:
     for name in sorted(typed):
         forms, doc = typed[name]
         lines.append(_method(name, forms, doc))
-    for name in methods.IN_PLACE.split():
+    for name in sorted(methods.IN_PLACE):
         forms, _ = typed[name]
         lines.append(_method(f"{name}_", [(forms[0][0], "Self"), *((p, "Self") for p, _ in forms[1:])], None))
     return _METHODS + "\n".join(lines) + "\n"
@@ -342,7 +363,7 @@ def front_stub() -> str:
     taken |= {*extended}
     lines += [f"from netcl.ops import {name} as {name}" for name in netcl.ops.__all__ if name not in taken]
     taken |= {*netcl.ops.__all__}
-    others = {name: row for name, row in methods.ALIASES.items() if name not in taken}
+    others = {name: row for name, row in methods.ROWS.items() if name not in taken}
     lines += ["", *(f"{name}: DType" for name in OBJECTS)]
     lines += [f"{name}: {'None' if value is None else 'builtins.float'}" for name, value in netcl._CONSTANTS.items()]
     lines += [_function(TABLE[row], name) for name, row in others.items()]
@@ -380,6 +401,7 @@ def core_stubs() -> dict[str, str]:
     row_of("add")  # loads the rows
     return {
         "core/tensor/methods.pyi": method_stub(),
+        "core/tensor/method_names.py": method_names(),
         "__init__.pyi": front_stub(),
         "ops/__init__.pyi": _ops(netcl.ops, "The ops of netcl, forward only"),
         "linalg/__init__.pyi": linalg_stub(),

@@ -23,7 +23,7 @@ import netcl.nn.functional
 import netcl.optim
 from netcl.core import Tensor
 from netcl.core.ops_table.table import TABLE, names_of
-from netcl.core.tensor.methods import ALIASES
+from netcl.core.tensor.methods import ROWS
 
 PAGE = Path(__file__).parents[2] / "docs/reference/differences.md"
 BEGIN, END = "<!-- signatures -->", "<!-- end of signatures -->"
@@ -257,7 +257,7 @@ def compared() -> Iterator[tuple[str, str, list[str]]]:
         if overloads:
             in_place = space == "nc" and name.endswith("_")
             plain = name.removesuffix("_") if space == "Tensor" or in_place else name
-            known_row = TABLE.get(ALIASES.get(plain, plain)) if space == "Tensor" or in_place else None
+            known_row = TABLE.get(ROWS.get(plain, plain)) if space == "Tensor" or in_place else None
             row = getattr(value, "row", None) or known_row
             known = {"dim": "axis", "keepdim": "keepdims"} if row is None else names_of(row)
             yield space, name, min((differences(signature, each, known) for each in overloads), key=len)

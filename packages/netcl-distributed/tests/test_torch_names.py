@@ -313,7 +313,7 @@ def test_the_launcher_refuses_several_hosts_and_counts(capsys: pytest.CaptureFix
         (("--nnodes", "2", "x.py"), "mpiexec"),
         (("--node-rank", "1", "x.py"), "mpiexec"),
         (("--nproc-per-node", "many", "x.py"), "'many' is no number of processes"),
-        (("-n", "0", "x.py"), "-n is at least 1"),
+        (("-n", "0", "x.py"), "expected -n of at least 1"),
     ):
         with pytest.raises(SystemExit):
             run.parse(arguments)

@@ -86,27 +86,29 @@ class Builder:
         return tuple(one if isinstance(one, Expr) else cast(one, "float32") for one in nodes_of), single
 
 
-def _row(function: Any, builder: Any, name: str, doc: str, shapes: Any, amp: str, domain: Any) -> OpFunction:
-    row = row_of_function(function, name, doc, without=("space",), amp=amp, domain=domain or Domain())
+def _row(
+    function: Any, builder: Any, name: str, doc: str, shapes: Any, amp: str, domain: Any, forms: str
+) -> OpFunction:
+    row = row_of_function(function, name, doc, without=("space",), amp=amp, domain=domain or Domain(), forms=forms)
     _core.evaluated(row, Builder(builder, shapes, row))
     return as_function(register_op(row), None)
 
 
 def expression(
     *, domain: Domain | None = None, amp: str = "widest",
-    shapes: Callable[[Shape, Sequence[Shape], Mapping[str, Any]], Shape] | None = None, name: str = "",
+    shapes: Callable[[Shape, Sequence[Shape], Mapping[str, Any]], Shape] | None = None, name: str = "", forms: str = "",
 ) -> Callable[[Callable[..., Any]], OpFunction]:  # fmt: skip
     """Decorates a builder: it gets expressions for its operands and returns the result's expression, or a tuple."""
 
     def decorate(builder: Callable[..., Any]) -> OpFunction:
-        return _row(builder, builder, name, "", shapes, amp, domain)
+        return _row(builder, builder, name, "", shapes, amp, domain, forms)
 
     return decorate
 
 
 def elementwise(
     name: str, text: str, doc: str, *, operands: str = "x", domain: Domain | None = None, amp: str = "widest",
-    **attributes: Any,
+    forms: str = "", **attributes: Any,
 ) -> OpFunction:  # fmt: skip
     """Makes an op from the text of its expression over v0.. ; attributes with float defaults may appear in it."""
     names = operands.split()
@@ -123,4 +125,4 @@ def elementwise(
         return args
 
     function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return _row(function, builder, name, doc, None, amp, domain)
+    return _row(function, builder, name, doc, None, amp, domain, forms)

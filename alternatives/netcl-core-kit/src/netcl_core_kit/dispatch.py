@@ -53,6 +53,14 @@ class Domain:
     second: bool = True
 
 
+# The forms in nn.functional of rows that state none: F.*, with the argument ``inplace``, and F.*_, which writes.
+_FORMS = {
+    **dict.fromkeys(("celu", "elu", "selu", "threshold"), "F.* F.*_"), "hard_sigmoid": "F.hardsigmoid",
+    **dict.fromkeys(("mish", "relu6", "silu"), "F.*"), "hard_swish": "F.hardswish",
+    "hard_tanh": "F.hardtanh F.hardtanh_",
+}  # fmt: skip
+
+
 @dataclass(eq=False)
 class OpRow:
     """One op: ``call`` computes it, ``composite`` is a function over other ops, ``vjp(call, grad)`` its gradients."""
@@ -72,6 +80,13 @@ class OpRow:
     attributes: dict[str, Any] = field(default_factory=dict)
     vjp: Callable[[Any, Any], Mapping[str, Any]] | None = None
     saves: Mapping[str, tuple[str, ...]] | None = None
+    forms: str = ""
+
+    def names(self, space: str, written: bool = False) -> list[str]:
+        """The names of forms in ``space`` (x, nc or F): plain ones, or ``written`` ones without their last _."""
+        forms = (form.partition(".") for form in (self.forms or _FORMS.get(self.name, "")).split())
+        names = [name.replace("*", self.name) for place, _, name in forms if place == space]
+        return [name.removesuffix("_") for name in names if name.endswith("_") == written]
 
 
 class _Core:

@@ -60,26 +60,36 @@ def row_of_function(function: Any, name: str, doc: str, without: tuple[str, ...]
 
 
 def composite(
-    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = ""
+    *,
+    domain: Domain | None = None,
+    amp: str = "widest",
+    name: str = "",
+    doc: str = "",
+    forms: str = "",
 ) -> Callable[[Callable[..., Any]], OpFunction]:
     """Decorates a plain function over other ops: while recording it is recorded op by op, else it is a chain of calls."""
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
-        row = row_of_function(function, name, doc, composite=function, amp=amp, domain=domain or Domain())
+        row = row_of_function(function, name, doc, composite=function, amp=amp, domain=domain or Domain(), forms=forms)
         return as_function(register_op(row), None)
 
     return decorate
 
 
 def computed(
-    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = "", dtypes: str = "any"
+    *,
+    domain: Domain | None = None,
+    amp: str = "widest",
+    name: str = "",
+    doc: str = "",
+    dtypes: str = "any",
+    forms: str = "",
 ) -> Callable[[Callable[..., Any]], OpFunction]:
     """Decorates a function that checks its arguments and computes through the engine."""
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
-        row = row_of_function(
-            function, name, doc, call=function, amp=amp, domain=domain or Domain(gradient=False), dtypes=dtypes
-        )
+        fields = {"amp": amp, "domain": domain or Domain(gradient=False), "dtypes": dtypes, "forms": forms}
+        row = row_of_function(function, name, doc, call=function, **fields)
         return as_function(register_op(row), None)
 
     return decorate

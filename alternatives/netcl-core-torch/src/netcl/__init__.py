@@ -194,10 +194,10 @@ def _dtype_or_op(name: str) -> Any:
     if not name.startswith("_"):
         ops, table = import_module("netcl.ops"), import_module("netcl.ops.table")
         methods, known = import_module("netcl.core.tensor.methods"), import_module("netcl.core.ops_table.table").TABLE
-        row_name = methods.ALIASES.get(name, name)
+        row_name = methods.ROWS.get(name, name)
         if name in methods.FUNCTIONS:
             return methods.FUNCTIONS[name]
-        if name in ops.__all__ or name in methods.ALIASES:
+        if name in ops.__all__ or name in methods.ROWS:
             function = getattr(ops, name, None)
             row = getattr(function, "row", None) or known.get(row_name)
             return function if row is None else methods.extended(name, table.as_function(row, True))
@@ -218,14 +218,14 @@ def _is_installed(name: str) -> bool:
 
 
 def __dir__() -> list[str]:
-    """The public names that can be read: without those of distributions that are not installed."""
+    """The public names that can be read: without names of distributions that are not installed."""
     there = {name for name in _SUBPACKAGES if _is_installed(name)}
     shortcuts = {name for name, module in _NAMES.items() if module.split(".")[1] in there}
     from importlib import import_module
 
     ops, dtypes, methods = map(import_module, ("netcl.ops", "netcl.core.dtypes", "netcl.core.tensor.methods"))
     own = {name for name in globals() if name.startswith("__") or not name.startswith("_")}
-    dynamic = {*ops.__all__, *methods.ALIASES, *methods.FUNCTIONS, *dtypes.OBJECTS}
+    dynamic = {*ops.__all__, *methods.ROWS, *methods.FUNCTIONS, *dtypes.OBJECTS}
     imported = {"Any", "annotations", "extend_path", "math", "siblings", "sys"}
     return sorted({*own, *dynamic, *shortcuts, *_CONSTANTS, *there} - imported)
 

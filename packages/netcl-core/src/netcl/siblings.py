@@ -108,16 +108,16 @@ def version_of(layer: str) -> str | None:
 
 
 def _parts(requirement: str) -> tuple[str, str, str]:
-    found = _REQUIREMENT.fullmatch(requirement)
-    if found is None:
+    match = _REQUIREMENT.fullmatch(requirement)
+    if match is None:
         raise ValueError(f"expected netcl-<layer>>=<version>,<<version>, got {requirement!r}")
-    return found[1], found[2], found[3]
+    return match[1], match[2], match[3]
 
 
 def _release(version: str) -> tuple[int, ...]:
     """The numbers before a suffix: (0, 1, 0) of 0.1.0.dev0 and of 0.1.0+numpy."""
-    found = re.match(r"\d+(\.\d+)*", version)
-    return tuple(int(number) for number in found[0].split(".")) if found else ()
+    match = re.match(r"\d+(\.\d+)*", version)
+    return tuple(int(number) for number in match[0].split(".")) if match else ()
 
 
 def _owner(module: str) -> str:

@@ -109,7 +109,7 @@ def test_without_replacement_positions_differ_and_follow_the_probabilities():
         (lambda: nc.normal(0.0, 1.0), "needs a size"),
         (lambda: nc.multinomial(nc.tensor([1.0, 0.0]), 2), "need as many"),
         (lambda: nc.multinomial(nc.tensor([-1.0, 2.0]), 1), "not negative"),
-        (lambda: nc.meshgrid(nc.zeros(2, 2)), "takes vectors"),
+        (lambda: nc.meshgrid(nc.zeros(2, 2)), "expected vectors"),
         (lambda: nc.from_numpy([1.0]), "write nc.tensor"),
         (lambda: nc.zeros(-1), "non-negative"),
         (lambda: nc.zeros(2, dtype="flaot32"), "unsupported dtype"),

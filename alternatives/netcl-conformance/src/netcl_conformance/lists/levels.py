@@ -169,6 +169,7 @@ _LEVEL_OF: dict[str, str] = {
     "netcl.core.device.icd": "tensor",
     "netcl.core.ops_table.dispatch": "ops-basic",
     "netcl.core.ops_table.dispatch.Bound": "programs",
+    "netcl.core.ops_table.dispatch.OpRow.names": "ops-full",
     "netcl.core.ops_table.dispatch.OpRow.saves": "gradient",
     "netcl.core.ops_table.dispatch.OpRow.vjp": "gradient",
     "netcl.core.ops_table.dispatch.Program": "programs",

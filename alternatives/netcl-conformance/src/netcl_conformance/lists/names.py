@@ -177,6 +177,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "dtypes": "",
         "expression": "",
         "name": "",
+        "names": "(space, written=False)",
         "operands": "",
         "saves": "",
         "signature": "",

@@ -32,12 +32,12 @@ def _row(function, way, domain, amp, name, doc, dtypes="any"):
     return as_function(register_op(OpRow(name, signature, doc or function.__doc__, operands, rest, **how)), None)
 
 
-def computed(*, domain=None, amp="widest", name="", doc="", dtypes="any"):
+def computed(*, domain=None, amp="widest", name="", doc="", dtypes="any", forms=""):
     """Decorates a function that computes."""
     return lambda function: _row(function, "call", domain, amp, name, doc, dtypes)
 
 
-def composite(*, domain=None, amp="widest", name="", doc=""):
+def composite(*, domain=None, amp="widest", name="", doc="", forms=""):
     """Decorates a function over other ops."""
     return lambda function: _row(function, "composite", domain, amp, name, doc)
 

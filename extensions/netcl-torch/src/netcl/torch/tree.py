@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from functools import cache
-from importlib import import_module, resources
+from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 from netcl.torch import placeholders
-from netcl.torch.table import ABSENT, FUNCTIONS, PARTS, Part, repeated
+from netcl.torch.table import ABSENT, FUNCTIONS, PARTS, Part, repeated, rows_of
 
 PAGE = "docs/reference/torch.md"
 ROOT = "netcl.torch"
@@ -24,9 +24,7 @@ missing: dict[str, None] = {}
 @cache
 def public_names() -> dict[str, frozenset[str]]:
     """The public names of PyTorch by module, and those of torch.Tensor, as PyTorch's release had them."""
-    lines = resources.files(ROOT).joinpath("names.txt").read_text(encoding="utf-8").splitlines()
-    rows = (line.partition(":") for line in lines if not line.startswith("#"))
-    return {place: frozenset(names.split()) for place, _, names in rows}
+    return {place: frozenset(names.split()) for place, names in rows_of("names.txt")}
 
 
 class TorchModule(ModuleType):

@@ -154,7 +154,7 @@ class Function:
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        """Returns the tangents of the results for those of the arguments, None for an argument that has none."""
+        """Returns the tangents of the results for the tangents of the arguments, None for an argument that has none."""
         raise TypeError("this Function has no jvp")
 
     @staticmethod

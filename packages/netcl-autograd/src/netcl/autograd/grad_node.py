@@ -308,12 +308,12 @@ class _Hooked:
         given: Sequence[Any] = grads
         for fn in tuple(self.before.values()):
             given = _replaced(fn, given)
-        found: Sequence[Any] = self._inner(context, node, list(given), wanted)
+        gradients: Sequence[Any] = self._inner(context, node, list(given), wanted)
         if self.after:
-            found = [one if one is None else blocks.computed(context.call, one) for one in found]
+            gradients = [one if one is None else blocks.computed(context.call, one) for one in gradients]
         for fn in tuple(self.after.values()):
-            found = _replaced(fn, found, given)
-        return found
+            gradients = _replaced(fn, gradients, given)
+        return gradients
 
 
 def _hooked(node: GradNode) -> _Hooked:

@@ -107,7 +107,7 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     """Returns ``x`` without axes of length 1; raises ValueError if one is longer."""
     axes = normalize_axes(axis, x.ndim, "squeeze")
     if longer := [dim for dim in axes if x.shape[dim] != 1]:
-        raise ValueError(f"squeeze: axis {longer[0]} of shape {x.shape} has length {x.shape[longer[0]]}, not 1")
+        raise ValueError(f"squeeze: expected length 1 of axis {longer[0]} of shape {x.shape}, got {x.shape[longer[0]]}")
     return reshape(x, tuple(size for dim, size in enumerate(x.shape) if dim not in axes))
 
 

@@ -16,10 +16,14 @@ from netcl.core.tensor import Tensor
 from netcl.ops.arrange import chunk
 from netcl.ops.domains import KINK, few
 from netcl.ops.elementwise import mul
-from netcl.ops.table import OpFunction, composite, elementwise, expression
+from netcl.ops.table import METHOD, WRITTEN_TOO, OpFunction, composite, elementwise, expression
 
 relu: OpFunction = elementwise(
-    "relu", "v0 <= 0 ? 0 : v0", "Returns max(x, 0), NaN stays NaN; the gradient at 0 is 0.", domain=KINK
+    "relu",
+    "v0 <= 0 ? 0 : v0",
+    "Returns max(x, 0), NaN stays NaN; the gradient at 0 is 0.",
+    domain=KINK,
+    forms=WRITTEN_TOO,
 )
 leaky_relu: OpFunction = elementwise(
     "leaky_relu",
@@ -34,6 +38,7 @@ elu: OpFunction = elementwise(
     "Returns x if positive, else alpha (exp(x) - 1).",
     alpha=1.0,
     domain=KINK,
+    forms="F.* F.*_",
 )
 celu: OpFunction = elementwise(
     "celu",
@@ -41,18 +46,22 @@ celu: OpFunction = elementwise(
     "Returns x if positive, else alpha (exp(x / alpha) - 1).",
     alpha=1.0,
     domain=KINK,
+    forms="nc.*_ F.* F.*_",
 )
 selu: OpFunction = elementwise(
     "selu",
     "1.0507009873554805f * (v0 > 0 ? v0 : 1.6732632423543772f * expm1(v0 > 0 ? 0.0f : v0))",
     "Returns the scaled ELU with a fixed point of mean 0 and variance 1 (Klambauer et al. 2017).",
     domain=KINK,
+    forms="nc.*_ F.* F.*_",
 )
-sigmoid: OpFunction = elementwise("sigmoid", "sigmoid(v0)", "Returns 1 / (1 + exp(-x)).")
-tanh: OpFunction = elementwise("tanh", "tanh(v0)", "Returns the hyperbolic tangent.")
-silu: OpFunction = elementwise("silu", "v0 * sigmoid(v0)", "Returns x * sigmoid(x), also called swish.")
+sigmoid: OpFunction = elementwise("sigmoid", "sigmoid(v0)", "Returns 1 / (1 + exp(-x)).", forms=WRITTEN_TOO)
+tanh: OpFunction = elementwise("tanh", "tanh(v0)", "Returns the hyperbolic tangent.", forms=WRITTEN_TOO)
+silu: OpFunction = elementwise("silu", "v0 * sigmoid(v0)", "Returns x * sigmoid(x), also called swish.", forms="F.*")
 swish = silu
-mish: OpFunction = elementwise("mish", "v0 * tanh(logaddexp(v0, 0.0f))", "Returns x * tanh(softplus(x)) (Misra 2019).")
+mish: OpFunction = elementwise(
+    "mish", "v0 * tanh(logaddexp(v0, 0.0f))", "Returns x * tanh(softplus(x)) (Misra 2019).", forms="F.*"
+)
 softplus: OpFunction = elementwise(
     "softplus",
     "v0 * beta > threshold ? v0 : logaddexp(v0 * beta, 0.0f) / beta",
@@ -67,13 +76,19 @@ logsigmoid: OpFunction = elementwise(
     "Returns log(sigmoid(x)), without overflow.",
 )
 relu6: OpFunction = elementwise(
-    "relu6", "v0 <= 0 ? 0 : (v0 >= 6 ? 6 : v0)", "Returns x limited to [0, 6].", domain=KINK
+    "relu6", "v0 <= 0 ? 0 : (v0 >= 6 ? 6 : v0)", "Returns x limited to [0, 6].", domain=KINK, forms="F.*"
 )
 hard_sigmoid: OpFunction = elementwise(
-    "hard_sigmoid", "v0 <= -3.0f ? 0.0f : (v0 >= 3 ? 1.0f : v0 / 6 + 0.5f)", "Returns x / 6 + 1/2 limited to [0, 1]."
+    "hard_sigmoid",
+    "v0 <= -3.0f ? 0.0f : (v0 >= 3 ? 1.0f : v0 / 6 + 0.5f)",
+    "Returns x / 6 + 1/2 limited to [0, 1].",
+    forms="F.hardsigmoid",
 )
 hard_swish: OpFunction = elementwise(
-    "hard_swish", "v0 <= -3.0f ? 0.0f : (v0 >= 3 ? v0 : v0 * (v0 / 6 + 0.5f))", "Returns x * hard_sigmoid(x)."
+    "hard_swish",
+    "v0 <= -3.0f ? 0.0f : (v0 >= 3 ? v0 : v0 * (v0 / 6 + 0.5f))",
+    "Returns x * hard_sigmoid(x).",
+    forms="F.hardswish",
 )
 
 
@@ -82,14 +97,14 @@ def _numbers(x: Expr, *values: Any) -> tuple[Any, ...]:
     return values if is_floating(x.dtype) else tuple(cast_expr(cast_expr(v, "int64"), x.dtype) for v in values)
 
 
-@expression(domain=Domain(kinks=(-1.0, 1.0)))
+@expression(domain=Domain(kinks=(-1.0, 1.0)), forms="F.hardtanh F.hardtanh_")
 def hard_tanh(x: Expr, min_val: float = -1.0, max_val: float = 1.0) -> Expr:
     """Returns x limited to [min_val, max_val]; limits of integers are truncated."""
     low, high = _numbers(x, min_val, max_val)
     return apply("where", x <= low, low, apply("where", x >= high, high, x))
 
 
-@expression(domain=Domain(kinks=(0.1,)))
+@expression(domain=Domain(kinks=(0.1,)), forms="nc.*_ F.* F.*_")
 def threshold(x: Expr, threshold: float = 0.1, value: float = 0.0) -> Expr:
     """Returns x above the threshold, else value; both are truncated for integers."""
     limit, other = _numbers(x, threshold, value)
@@ -116,6 +131,7 @@ hardshrink: OpFunction = elementwise(
     "Returns x, but 0 within [-lambd, lambd].",
     lambd=0.5,
     domain=few(lambda x: np.where(np.abs(x) <= 0.5, 0, x), kinks=(-0.5, 0.5)),
+    forms=METHOD,
 )
 # The difference of a small x and its tanh has few digits: below 1.47, where tanh is 0.9, it is x y P(y) / Q(y) with
 # y = x^2, the ninth convergent of Lambert's continued fraction of tanh, right to 4e-14; its coefficients are positive,
@@ -131,7 +147,7 @@ tanhshrink: OpFunction = elementwise(
 )
 
 
-@expression(domain=few(lambda x: np.log(x / (1 - x)), (0.1, 0.9)))
+@expression(domain=few(lambda x: np.log(x / (1 - x)), (0.1, 0.9)), forms=WRITTEN_TOO)
 def logit(x: Expr, eps: Any = None) -> Expr:
     """Returns log(x / (1 - x)), the inverse of ``sigmoid``; with ``eps``, x is first clamped to [eps, 1 - eps]; without
     it the result beyond [0, 1] is NaN.

@@ -26,7 +26,7 @@ from netcl.ops.shape import (
     strided_slice,
     unsqueeze,
 )
-from netcl.ops.table import composite, expression
+from netcl.ops.table import METHOD, WRITTEN, composite, expression
 
 
 def part(x: Tensor, axis: int, start: int, size: int, step: int = 1) -> Tensor:
@@ -39,7 +39,8 @@ def part(x: Tensor, axis: int, start: int, size: int, step: int = 1) -> Tensor:
 @composite(
     domain=sampled(
         lambda x, axis, start, length: x[:, start : start + length], ((3, 7), {"axis": 1, "start": 2, "length": 4})
-    )
+    ),
+    forms=METHOD,
 )
 def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
     """Returns the positions start..start+length of one axis; a negative start counts from the end. Raises IndexError
@@ -58,7 +59,10 @@ def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
     return part(x, at, begin, length)
 
 
-@composite(domain=sampled(lambda x, size, axis: (x[:, :3], x[:, 3:6], x[:, 6:]), ((2, 7), {"size": 3, "axis": 1})))
+@composite(
+    domain=sampled(lambda x, size, axis: (x[:, :3], x[:, 3:6], x[:, 6:]), ((2, 7), {"size": 3, "axis": 1})),
+    forms=METHOD,
+)
 def split(x: Tensor, size: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
     """Parts of ``size`` positions along ``axis`` (the last may be smaller), or parts of the given sizes."""
     (at,) = normalize_axes(axis, x.ndim, "split")
@@ -79,7 +83,10 @@ def split(x: Tensor, size: int | Sequence[int], axis: int = 0) -> tuple[Tensor, 
     return mark_several(parts)  # type: ignore[no-any-return]
 
 
-@composite(domain=sampled(lambda x, chunks, axis: (x[:, :3], x[:, 3:6], x[:, 6:]), ((2, 7), {"chunks": 3, "axis": 1})))
+@composite(
+    domain=sampled(lambda x, chunks, axis: (x[:, :3], x[:, 3:6], x[:, 6:]), ((2, 7), {"chunks": 3, "axis": 1})),
+    forms=METHOD,
+)
 def chunk(x: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     """Returns at most ``chunks`` equal parts along ``axis``, the last may be smaller; of nothing so many empty ones."""
     (at,) = normalize_axes(axis, x.ndim, "chunk")
@@ -90,7 +97,7 @@ def chunk(x: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     return split(x, builtins.max(1, -(-x.shape[at] // chunks)), at)  # type: ignore[no-any-return]
 
 
-@composite(domain=sampled(lambda x, axis: (x[:, 0], x[:, 1]), ((3, 2), {"axis": 1})))
+@composite(domain=sampled(lambda x, axis: (x[:, 0], x[:, 1]), ((3, 2), {"axis": 1})), forms=METHOD)
 def unbind(x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
     """Returns the slices along ``axis``, without it."""
     (at,) = normalize_axes(axis, x.ndim, "unbind")
@@ -180,13 +187,13 @@ _TRIANGLES: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
 )
 
 
-@expression(domain=sampled(lambda x, diagonal=0: np.tril(x, diagonal), *_TRIANGLES))
+@expression(domain=sampled(lambda x, diagonal=0: np.tril(x, diagonal), *_TRIANGLES), forms=WRITTEN)
 def tril(x: Expr, diagonal: int = 0, *, space: Space) -> Expr:
     """Returns the lower triangle of the last two axes up to the given diagonal, zero above it; in the dtype of x."""
     return apply("where", _below(space, diagonal) <= 0, x, _zero_of(x))
 
 
-@expression(domain=sampled(lambda x, diagonal=0: np.triu(x, diagonal), *_TRIANGLES))
+@expression(domain=sampled(lambda x, diagonal=0: np.triu(x, diagonal), *_TRIANGLES), forms=WRITTEN)
 def triu(x: Expr, diagonal: int = 0, *, space: Space) -> Expr:
     """Returns the upper triangle of the last two axes from the given diagonal on, zero below it; in the dtype of x."""
     return apply("where", _below(space, diagonal) >= 0, x, _zero_of(x))
@@ -199,7 +206,8 @@ def triu(x: Expr, diagonal: int = 0, *, space: Space) -> Expr:
         ((3,), {"diagonal": -1}),
         ((3, 4), {"diagonal": 1}),
         ((4, 3), {}),
-    )
+    ),
+    forms=METHOD,
 )
 def diag(x: Tensor, diagonal: int = 0) -> Tensor:
     """Returns the diagonal of a matrix as a vector, or the square matrix with a vector on its diagonal."""

@@ -13,7 +13,7 @@ from netcl.core.expr import Expr, apply
 from netcl.core.expr import cast as cast_expr
 from netcl.ops.domains import few
 from netcl.ops.series import fitted, floating
-from netcl.ops.table import OpFunction, expression
+from netcl.ops.table import WRITTEN_TOO, OpFunction, expression
 
 
 def _power_series(x: Expr, order: int, terms: int) -> Expr:
@@ -62,7 +62,7 @@ def _i(order: int, x: Any) -> Any:
 _i1 = partial(_i, 1)
 
 
-@expression(amp="float32", domain=few(np.i0, (-11, 11), kinks=(0.0,)))
+@expression(amp="float32", domain=few(np.i0, (-11, 11), kinks=(0.0,)), forms=WRITTEN_TOO)
 def i0(x: Expr) -> Expr:
     """Returns the modified Bessel function of order zero."""
     return _modified(x, 0, False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from netcl.ops.domains import whole
-from netcl.ops.table import OpFunction, elementwise
+from netcl.ops.table import WRITTEN, OpFunction, elementwise
 
 bitwise_and: OpFunction = elementwise(
     "bitwise_and",
@@ -13,6 +13,7 @@ bitwise_and: OpFunction = elementwise(
     "Returns the bitwise and of two integers; logical and for bool.",
     operands="a b",
     domain=whole(np.bitwise_and),
+    forms=WRITTEN,
 )
 bitwise_or: OpFunction = elementwise(
     "bitwise_or",
@@ -20,6 +21,7 @@ bitwise_or: OpFunction = elementwise(
     "Returns the bitwise or of two integers; logical or for bool.",
     operands="a b",
     domain=whole(np.bitwise_or),
+    forms=WRITTEN,
 )
 bitwise_xor: OpFunction = elementwise(
     "bitwise_xor",
@@ -27,12 +29,14 @@ bitwise_xor: OpFunction = elementwise(
     "Returns the bitwise exclusive or of two integers; logical exclusive or for bool.",
     operands="a b",
     domain=whole(np.bitwise_xor),
+    forms=WRITTEN,
 )
 bitwise_not: OpFunction = elementwise(
     "bitwise_not",
     "bitwise_not(v0)",
     "Returns the complement of an integer; logical not for bool.",
     domain=whole(np.invert),
+    forms=WRITTEN,
 )
 left_shift: OpFunction = elementwise(
     "left_shift",
@@ -40,6 +44,7 @@ left_shift: OpFunction = elementwise(
     "Returns a shifted left by b bits; 0 if b is negative or at least the width of the dtype.",
     operands="a b",
     domain=whole(np.left_shift, bools=False, counts=True),
+    forms="x.bitwise_left_shift x.bitwise_left_shift_",
 )
 right_shift: OpFunction = elementwise(
     "right_shift",
@@ -47,4 +52,5 @@ right_shift: OpFunction = elementwise(
     "Returns a shifted right by b bits with sign extension: floor(a / 2^b).",
     operands="a b",
     domain=whole(np.right_shift, bools=False, counts=True),
+    forms="x.bitwise_right_shift x.bitwise_right_shift_",
 )

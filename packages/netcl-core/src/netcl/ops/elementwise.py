@@ -15,13 +15,15 @@ from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.domains import BOOLS, FLAT, KINK, POSITIVE, UNIT, few
 from netcl.ops.shape import reshape
-from netcl.ops.table import OpFunction, composite, elementwise, expression
+from netcl.ops.table import METHOD, WRITTEN, WRITTEN_TOO, OpFunction, composite, elementwise, expression
 
 # -- arithmetic --------------------------------------------------------------------------------------------------------
 
 add: OpFunction = elementwise("add", "v0 + v1", "Returns a + b, broadcast.", operands="a b")
 sub: OpFunction = elementwise("sub", "v0 - v1", "Returns a - b, broadcast.", operands="a b")
-mul: OpFunction = elementwise("mul", "v0 * v1", "Returns a * b, broadcast.", operands="a b")
+mul: OpFunction = elementwise(
+    "mul", "v0 * v1", "Returns a * b, broadcast.", operands="a b", forms=f"{WRITTEN} x.multiply x.multiply_"
+)
 div: OpFunction = elementwise(
     "div", "v0 / v1", "Returns a / b, broadcast; integers give float32.", operands="a b", domain=POSITIVE
 )
@@ -31,6 +33,7 @@ floor_divide: OpFunction = elementwise(
     "Returns floor(a / b); integers divided by zero give zero. Its gradient raises UnsupportedError.",
     operands="a b",
     domain=Domain(0.3, 3.0, gradient=False),
+    forms=WRITTEN,
 )
 mod: OpFunction = elementwise(
     "mod",
@@ -38,6 +41,7 @@ mod: OpFunction = elementwise(
     "Returns a - floor(a / b) * b: the sign of b, as in Python.",
     operands="a b",
     domain=Domain(0.3, 3.0, gradient=False),
+    forms="x.remainder x.remainder_",
 )
 
 
@@ -75,6 +79,7 @@ lerp: OpFunction = elementwise(
     "Returns a + weight (b - a), exact at weight 0 and 1.",
     operands="a b weight",
     domain=few(lambda a, b, w: a + w * (b - a), (-2, 2), (-2, 2), (0.1, 0.4)),
+    forms=WRITTEN,
 )
 hypot: OpFunction = elementwise(
     "hypot",
@@ -82,6 +87,7 @@ hypot: OpFunction = elementwise(
     "Returns sqrt(a^2 + b^2), without intermediate overflow.",
     operands="a b",
     domain=few(np.hypot, (0.2, 3), (-3, -0.2)),
+    forms=WRITTEN,
 )
 copysign: OpFunction = elementwise(
     "copysign",
@@ -89,6 +95,7 @@ copysign: OpFunction = elementwise(
     "Returns |a| with the sign of b, also of a zero.",
     operands="a b",
     domain=few(np.copysign, (0.2, 3), (-3, -0.2), second=False),
+    forms=WRITTEN,
 )
 
 
@@ -96,7 +103,8 @@ copysign: OpFunction = elementwise(
     domain=Domain(
         cases=lambda rng: iter([((rng.uniform(-2, 2, (3, 5)), rng.uniform(-2, 2, 5)), {})]),
         reference=lambda a, b: a,  # within a unit in the last place; tests compare the bits
-    )
+    ),
+    forms=WRITTEN,
 )
 def nextafter(a: Expr, b: Expr) -> Expr:
     """Returns the next number after a towards b in the dtype that the two promote to; integers are compared as float32.
@@ -139,6 +147,7 @@ heaviside: OpFunction = elementwise(
     "Returns 0 if a is negative or NaN, 1 if it is positive, b if it is zero. Its gradient raises UnsupportedError.",
     operands="a b",
     domain=few(np.heaviside, (-3, 3), (-3, 3), kinks=(0.0,), gradient=False),
+    forms=WRITTEN,
 )
 logaddexp: OpFunction = elementwise(
     "logaddexp",
@@ -147,61 +156,110 @@ logaddexp: OpFunction = elementwise(
     operands="a b",
     domain=few(np.logaddexp, (-3, 3), (-3, 3)),
     amp="float32",
+    forms=METHOD,
 )
 maximum: OpFunction = elementwise(
-    "maximum", "maximum(v0, v1)", "Returns the larger of a and b; NaN wins.", operands="a b"
+    "maximum", "maximum(v0, v1)", "Returns the larger of a and b; NaN wins.", operands="a b", forms=METHOD
 )
 minimum: OpFunction = elementwise(
-    "minimum", "minimum(v0, v1)", "Returns the smaller of a and b; NaN wins.", operands="a b"
+    "minimum", "minimum(v0, v1)", "Returns the smaller of a and b; NaN wins.", operands="a b", forms=METHOD
 )
 atan2: OpFunction = elementwise(
-    "atan2", "atan2(v0, v1)", "Returns the angle of the point (b, a).", operands="a b", domain=POSITIVE
+    "atan2",
+    "atan2(v0, v1)",
+    "Returns the angle of the point (b, a).",
+    operands="a b",
+    domain=POSITIVE,
+    forms=f"{WRITTEN} x.arctan2 x.arctan2_",
 )
-neg: OpFunction = elementwise("neg", "-v0", "Returns -x.")
-abs: OpFunction = elementwise("abs", "abs(v0)", "Returns |x|.", domain=KINK)
+neg: OpFunction = elementwise("neg", "-v0", "Returns -x.", forms=f"{WRITTEN_TOO} x.negative x.negative_ nc.negative_")
+abs: OpFunction = elementwise(
+    "abs", "abs(v0)", "Returns |x|.", domain=KINK, forms=f"{WRITTEN_TOO} x.absolute x.absolute_"
+)
 
 
-@expression(domain=FLAT)
+@expression(domain=FLAT, forms=f"{WRITTEN} x.sgn x.sgn_")
 def sign(x: Expr) -> Expr:
     """Returns -1, 0 or 1; NaN stays NaN, and a bool itself."""
     return x if x.dtype == "bool" else apply("sign", x)
 
 
-@expression()
+@expression(forms=WRITTEN_TOO)
 def square(x: Expr) -> Expr:
     """Returns x squared; a bool gives int64."""
     x = cast_expr(x, "int64") if x.dtype == "bool" else x
     return x * x
 
 
-sqrt: OpFunction = elementwise("sqrt", "sqrt(v0)", "Returns the square root.", domain=POSITIVE)
-rsqrt: OpFunction = elementwise("rsqrt", "rsqrt(v0)", "Returns 1 / sqrt(x).", domain=POSITIVE)
-reciprocal: OpFunction = elementwise("reciprocal", "1.0f / v0", "Returns 1 / x.", domain=POSITIVE)
-exp: OpFunction = elementwise("exp", "exp(v0)", "Returns e to the power of x.", amp="float32")
-expm1: OpFunction = elementwise("expm1", "expm1(v0)", "Returns exp(x) - 1, exact near zero.", amp="float32")
-log: OpFunction = elementwise("log", "log(v0)", "Returns the natural logarithm.", domain=POSITIVE, amp="float32")
+sqrt: OpFunction = elementwise("sqrt", "sqrt(v0)", "Returns the square root.", domain=POSITIVE, forms=WRITTEN_TOO)
+rsqrt: OpFunction = elementwise("rsqrt", "rsqrt(v0)", "Returns 1 / sqrt(x).", domain=POSITIVE, forms=WRITTEN_TOO)
+reciprocal: OpFunction = elementwise("reciprocal", "1.0f / v0", "Returns 1 / x.", domain=POSITIVE, forms=WRITTEN_TOO)
+exp: OpFunction = elementwise("exp", "exp(v0)", "Returns e to the power of x.", amp="float32", forms=WRITTEN_TOO)
+expm1: OpFunction = elementwise(
+    "expm1", "expm1(v0)", "Returns exp(x) - 1, exact near zero.", amp="float32", forms=WRITTEN_TOO
+)
+log: OpFunction = elementwise(
+    "log", "log(v0)", "Returns the natural logarithm.", domain=POSITIVE, amp="float32", forms=WRITTEN_TOO
+)
 log1p: OpFunction = elementwise(
-    "log1p", "log1p(v0)", "Returns log(1 + x), exact near zero.", domain=POSITIVE, amp="float32"
+    "log1p", "log1p(v0)", "Returns log(1 + x), exact near zero.", domain=POSITIVE, amp="float32", forms=WRITTEN_TOO
 )
-exp2: OpFunction = elementwise("exp2", "exp2(v0)", "Returns 2 to the power of x.", domain=few(np.exp2), amp="float32")
+exp2: OpFunction = elementwise(
+    "exp2", "exp2(v0)", "Returns 2 to the power of x.", domain=few(np.exp2), amp="float32", forms=WRITTEN_TOO
+)
 log10: OpFunction = elementwise(
-    "log10", "log10(v0)", "Returns the logarithm to base 10.", domain=few(np.log10, (0.2, 3.0)), amp="float32"
+    "log10",
+    "log10(v0)",
+    "Returns the logarithm to base 10.",
+    domain=few(np.log10, (0.2, 3.0)),
+    amp="float32",
+    forms=WRITTEN_TOO,
 )
-log2: OpFunction = elementwise("log2", "log2(v0)", "Returns the logarithm to base 2.", domain=POSITIVE, amp="float32")
-sin: OpFunction = elementwise("sin", "sin(v0)", "Returns the sine of x in radians.")
-cos: OpFunction = elementwise("cos", "cos(v0)", "Returns the cosine of x in radians.")
-tan: OpFunction = elementwise("tan", "tan(v0)", "Returns the tangent of x in radians.", domain=UNIT)
-asin: OpFunction = elementwise("asin", "asin(v0)", "Returns the inverse sine, in radians.", domain=UNIT)
-acos: OpFunction = elementwise("acos", "acos(v0)", "Returns the inverse cosine, in radians.", domain=UNIT)
-atan: OpFunction = elementwise("atan", "atan(v0)", "Returns the inverse tangent, in radians.")
-sinh: OpFunction = elementwise("sinh", "sinh(v0)", "Returns the hyperbolic sine.")
-cosh: OpFunction = elementwise("cosh", "cosh(v0)", "Returns the hyperbolic cosine.")
-asinh: OpFunction = elementwise("asinh", "asinh(v0)", "Returns the inverse hyperbolic sine.", domain=few(np.arcsinh))
+log2: OpFunction = elementwise(
+    "log2", "log2(v0)", "Returns the logarithm to base 2.", domain=POSITIVE, amp="float32", forms=WRITTEN_TOO
+)
+sin: OpFunction = elementwise("sin", "sin(v0)", "Returns the sine of x in radians.", forms=WRITTEN_TOO)
+cos: OpFunction = elementwise("cos", "cos(v0)", "Returns the cosine of x in radians.", forms=WRITTEN_TOO)
+tan: OpFunction = elementwise("tan", "tan(v0)", "Returns the tangent of x in radians.", domain=UNIT, forms=WRITTEN_TOO)
+asin: OpFunction = elementwise(
+    "asin",
+    "asin(v0)",
+    "Returns the inverse sine, in radians.",
+    domain=UNIT,
+    forms=f"{WRITTEN_TOO} x.arcsin x.arcsin_ nc.arcsin_",
+)
+acos: OpFunction = elementwise(
+    "acos",
+    "acos(v0)",
+    "Returns the inverse cosine, in radians.",
+    domain=UNIT,
+    forms=f"{WRITTEN_TOO} x.arccos x.arccos_ nc.arccos_",
+)
+atan: OpFunction = elementwise(
+    "atan", "atan(v0)", "Returns the inverse tangent, in radians.", forms=f"{WRITTEN_TOO} x.arctan x.arctan_ nc.arctan_"
+)
+sinh: OpFunction = elementwise("sinh", "sinh(v0)", "Returns the hyperbolic sine.", forms=WRITTEN_TOO)
+cosh: OpFunction = elementwise("cosh", "cosh(v0)", "Returns the hyperbolic cosine.", forms=WRITTEN_TOO)
+asinh: OpFunction = elementwise(
+    "asinh",
+    "asinh(v0)",
+    "Returns the inverse hyperbolic sine.",
+    domain=few(np.arcsinh),
+    forms=f"{WRITTEN_TOO} x.arcsinh x.arcsinh_ nc.arcsinh_",
+)
 acosh: OpFunction = elementwise(
-    "acosh", "acosh(v0)", "Returns the inverse hyperbolic cosine; NaN below 1.", domain=few(np.arccosh, (1.2, 4))
+    "acosh",
+    "acosh(v0)",
+    "Returns the inverse hyperbolic cosine; NaN below 1.",
+    domain=few(np.arccosh, (1.2, 4)),
+    forms=f"{WRITTEN_TOO} x.arccosh x.arccosh_ nc.arccosh_",
 )
 atanh: OpFunction = elementwise(
-    "atanh", "atanh(v0)", "Returns the inverse hyperbolic tangent; NaN beyond 1.", domain=few(np.arctanh, (-0.9, 0.9))
+    "atanh",
+    "atanh(v0)",
+    "Returns the inverse hyperbolic tangent; NaN beyond 1.",
+    domain=few(np.arctanh, (-0.9, 0.9)),
+    forms=f"{WRITTEN_TOO} x.arctanh x.arctanh_ nc.arctanh_",
 )
 
 
@@ -211,13 +269,13 @@ def _to_whole(op: str, prim: str, x: Expr) -> Expr:
     return apply(prim, x) if is_floating(x.dtype) else x
 
 
-@expression(domain=FLAT)
+@expression(domain=FLAT, forms=WRITTEN_TOO)
 def floor(x: Expr) -> Expr:
     """Returns the largest integer not above x; integers unchanged."""
     return _to_whole("floor", "floor", x)
 
 
-@expression(domain=FLAT)
+@expression(domain=FLAT, forms=WRITTEN_TOO)
 def ceil(x: Expr) -> Expr:
     """Returns the smallest integer not below x; integers unchanged."""
     return _to_whole("ceil", "ceil", x)
@@ -229,7 +287,7 @@ def round(x: Expr) -> Expr:
     return _to_whole("round", "round", x)
 
 
-@expression(domain=FLAT)
+@expression(domain=FLAT, forms=f"{WRITTEN_TOO} x.fix x.fix_ nc.fix_")
 def trunc(x: Expr) -> Expr:
     """Returns x truncated towards zero; integers unchanged."""
     return _to_whole("trunc", "trunc", x)
@@ -237,28 +295,45 @@ def trunc(x: Expr) -> Expr:
 
 # -- comparison and logic: bool results --------------------------------------------------------------------------------
 
-eq: OpFunction = elementwise("eq", "v0 == v1", "Returns a == b.", operands="a b", domain=BOOLS)
-ne: OpFunction = elementwise("ne", "v0 != v1", "Returns a != b.", operands="a b", domain=BOOLS)
-lt: OpFunction = elementwise("lt", "v0 < v1", "Returns a < b.", operands="a b", domain=BOOLS)
-le: OpFunction = elementwise("le", "v0 <= v1", "Returns a <= b.", operands="a b", domain=BOOLS)
-gt: OpFunction = elementwise("gt", "v0 > v1", "Returns a > b.", operands="a b", domain=BOOLS)
-ge: OpFunction = elementwise("ge", "v0 >= v1", "Returns a >= b.", operands="a b", domain=BOOLS)
+eq: OpFunction = elementwise("eq", "v0 == v1", "Returns a == b.", operands="a b", domain=BOOLS, forms=WRITTEN)
+ne: OpFunction = elementwise(
+    "ne", "v0 != v1", "Returns a != b.", operands="a b", domain=BOOLS, forms=f"{WRITTEN} x.not_equal x.not_equal_"
+)
+lt: OpFunction = elementwise(
+    "lt", "v0 < v1", "Returns a < b.", operands="a b", domain=BOOLS, forms=f"{WRITTEN} x.less x.less_"
+)
+le: OpFunction = elementwise(
+    "le", "v0 <= v1", "Returns a <= b.", operands="a b", domain=BOOLS, forms=f"{WRITTEN} x.less_equal x.less_equal_"
+)
+gt: OpFunction = elementwise(
+    "gt", "v0 > v1", "Returns a > b.", operands="a b", domain=BOOLS, forms=f"{WRITTEN} x.greater x.greater_"
+)
+ge: OpFunction = elementwise(
+    "ge",
+    "v0 >= v1",
+    "Returns a >= b.",
+    operands="a b",
+    domain=BOOLS,
+    forms=f"{WRITTEN} x.greater_equal x.greater_equal_",
+)
 logical_and: OpFunction = elementwise(
-    "logical_and", "v0 && v1", "True if both are nonzero.", operands="a b", domain=BOOLS
+    "logical_and", "v0 && v1", "True if both are nonzero.", operands="a b", domain=BOOLS, forms=WRITTEN
 )
 logical_or: OpFunction = elementwise(
-    "logical_or", "v0 || v1", "True if one or both are nonzero.", operands="a b", domain=BOOLS
+    "logical_or", "v0 || v1", "True if one or both are nonzero.", operands="a b", domain=BOOLS, forms=WRITTEN
 )
 logical_xor: OpFunction = elementwise(
-    "logical_xor", "logical_xor(v0, v1)", "True if exactly one is nonzero.", operands="a b", domain=BOOLS
+    "logical_xor", "logical_xor(v0, v1)", "True if exactly one is nonzero.", operands="a b", domain=BOOLS, forms=WRITTEN
 )
-logical_not: OpFunction = elementwise("logical_not", "!v0", "True if x is zero.", domain=BOOLS)
-isnan: OpFunction = elementwise("isnan", "isnan(v0)", "True if x is NaN.", domain=BOOLS)
+logical_not: OpFunction = elementwise("logical_not", "!v0", "True if x is zero.", domain=BOOLS, forms=WRITTEN)
+isnan: OpFunction = elementwise("isnan", "isnan(v0)", "True if x is NaN.", domain=BOOLS, forms=METHOD)
 signbit: OpFunction = elementwise(
-    "signbit", "signbit(v0)", "True if the sign bit of x is set, also of -0 and NaN.", domain=BOOLS
+    "signbit", "signbit(v0)", "True if the sign bit of x is set, also of -0 and NaN.", domain=BOOLS, forms=METHOD
 )
-isinf: OpFunction = elementwise("isinf", "isinf(v0)", "True if x is infinite.", domain=BOOLS)
-isfinite: OpFunction = elementwise("isfinite", "isfinite(v0)", "True if x is neither infinite nor NaN.", domain=BOOLS)
+isinf: OpFunction = elementwise("isinf", "isinf(v0)", "True if x is infinite.", domain=BOOLS, forms=METHOD)
+isfinite: OpFunction = elementwise(
+    "isfinite", "isfinite(v0)", "True if x is neither infinite nor NaN.", domain=BOOLS, forms=METHOD
+)
 
 
 def _where_cases(rng: np.random.Generator) -> Any:
@@ -343,7 +418,7 @@ def _finite_cases(rng: np.random.Generator) -> Any:
     yield (x,), {}
 
 
-@expression(domain=Domain(cases=_finite_cases, reference=np.nan_to_num))
+@expression(domain=Domain(cases=_finite_cases, reference=np.nan_to_num), forms=WRITTEN_TOO)
 def nan_to_num(x: Expr, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Expr:
     """Returns x with ``nan`` for NaN, ``posinf`` for infinity and ``neginf`` for -infinity; None is the largest
     (smallest) finite number of x's dtype. Their gradient is zero; integers are unchanged.
@@ -367,7 +442,7 @@ def _close_cases(rng: np.random.Generator) -> Any:
     yield (rng.integers(0, 3, (4, 5)), rng.integers(0, 3, (5,))), {}
 
 
-@expression(domain=Domain(cases=_close_cases, reference=np.isclose, gradient=False))
+@expression(domain=Domain(cases=_close_cases, reference=np.isclose, gradient=False), forms=METHOD)
 def isclose(a: Expr, b: Expr, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Expr:
     """True if |a - b| <= atol + rtol |b|, or a equals b; NaN equals NaN with ``equal_nan`` only."""
     dtype = promote(a.dtype, b.dtype)
@@ -420,7 +495,7 @@ def _three(low: float) -> Any:
     return cases
 
 
-@composite(domain=Domain(cases=_three(-2), reference=lambda x, a, b, value=1.0: x + value * a * b))
+@composite(domain=Domain(cases=_three(-2), reference=lambda x, a, b, value=1.0: x + value * a * b), forms=WRITTEN)
 def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """Returns x + value tensor1 tensor2, broadcast. Integers stay integers, if ``value`` is one; else raises
     DTypeError.
@@ -433,7 +508,7 @@ def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) ->
     return _scaled(x, tensor1, tensor2, value=float(value))  # type: ignore[no-any-return]
 
 
-@composite(domain=Domain(cases=_three(0.5), reference=lambda x, a, b, value=1.0: x + value * a / b))
+@composite(domain=Domain(cases=_three(0.5), reference=lambda x, a, b, value=1.0: x + value * a / b), forms=WRITTEN)
 def addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """Returns x + value tensor1 / tensor2, broadcast. Raises DTypeError for integers to be divided, as PyTorch does."""
     if not is_floating(tensor1.dtype) and not is_floating(tensor2.dtype):
@@ -452,7 +527,7 @@ def cast(x: Expr, *, dtype: str = "float32") -> Expr:
     return cast_expr(x, dtype)
 
 
-@expression()
+@expression(forms=METHOD)
 def clone(x: Expr) -> Expr:
     """Returns a copy of x."""
     return x

@@ -113,8 +113,7 @@ def _gram(rng: np.random.Generator) -> Cases:
 # Only one triangle is read, and the gradient is symmetric: tests of its own symmetrize the input.
 @computed(
     name="linalg_cholesky", dtypes="floating", amp="float32",
-    domain=Domain(cases=_gram, reference=_cholesky, gradient=False),
-)  # fmt: skip
+    domain=Domain(cases=_gram, reference=_cholesky, gradient=False), forms="x.cholesky",)  # fmt: skip
 def cholesky(x: Tensor, *, upper: bool = False) -> Tensor:
     """Returns the lower triangular L with x = L L^T, or with ``upper`` the upper triangular U with x = U^T U.
 
@@ -232,7 +231,13 @@ def eigvalsh(x: Tensor, UPLO: str = "L") -> Tensor:
 # -- inverses and systems ----------------------------------------------------------------------------------------------
 
 
-@computed(name="linalg_inv", dtypes="floating", amp="float32", domain=Domain(cases=_squares, reference=np.linalg.inv))
+@computed(
+    name="linalg_inv",
+    dtypes="floating",
+    amp="float32",
+    domain=Domain(cases=_squares, reference=np.linalg.inv),
+    forms="x.inverse",
+)
 def inv(x: Tensor) -> Tensor:
     """Returns the inverse of x (..., n, n). Raises SingularMatrixError if there is none."""
     require_matrix("linalg_inv", x)
@@ -264,8 +269,7 @@ def _limit(size: Any, x: Any, atol: float | None, rtol: float | None) -> Any:
 
 @computed(
     name="linalg_pinv", dtypes="floating", amp="float32",
-    domain=Domain(cases=_with({}, (3, 3), (2, 5, 3), (3, 4)), reference=_pinv),
-)  # fmt: skip
+    domain=Domain(cases=_with({}, (3, 3), (2, 5, 3), (3, 4)), reference=_pinv), forms="x.pinverse",)  # fmt: skip
 def pinv(x: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
     """Returns the Moore-Penrose pseudoinverse of x (..., m, n): (..., n, m).
 
@@ -398,7 +402,13 @@ def lstsq(
 # -- determinants and rank ---------------------------------------------------------------------------------------------
 
 
-@computed(name="linalg_det", dtypes="floating", amp="float32", domain=Domain(cases=_squares, reference=np.linalg.det))
+@computed(
+    name="linalg_det",
+    dtypes="floating",
+    amp="float32",
+    domain=Domain(cases=_squares, reference=np.linalg.det),
+    forms="x.det",
+)
 def det(x: Tensor) -> Tensor:
     """Returns the determinant of x (..., n, n): (...); also the gradient of a singular matrix is exact."""
     require_matrix("linalg_det", x)
@@ -432,8 +442,7 @@ def cofactors(x: Tensor) -> Tensor:
 
 @computed(
     name="linalg_slogdet", dtypes="floating", amp="float32",
-    domain=Domain(cases=_squares, reference=lambda x: tuple(np.linalg.slogdet(x))),
-)  # fmt: skip
+    domain=Domain(cases=_squares, reference=lambda x: tuple(np.linalg.slogdet(x))), forms="x.slogdet",)  # fmt: skip
 def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
     """Returns (sign, log |det|) of x (..., n, n), each (...); (0, -inf) if it is singular."""
     require_matrix("linalg_slogdet", x)

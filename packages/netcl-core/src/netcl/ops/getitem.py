@@ -36,7 +36,7 @@ from netcl.ops.keys import (
 )
 from netcl.ops.scatter import add_at, fitting, of_bools, put_at
 from netcl.ops.shape import expand, permute, reshape, strided_copy, strided_slice
-from netcl.ops.table import as_dtype, composite, computed, engine_of
+from netcl.ops.table import WRITTEN_TOO, as_dtype, composite, computed, engine_of
 
 Shape = tuple[int, ...]
 
@@ -285,7 +285,7 @@ def _put_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict
     yield (rng.uniform(-2, 2, (3, 4)), [np.eye(3, 4) > 0], np.array(1.5)), {}
 
 
-@composite(domain=Domain(cases=_put_cases, reference=_put_reference))
+@composite(domain=Domain(cases=_put_cases, reference=_put_reference), forms=WRITTEN_TOO)
 def index_put(x: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
     """Returns a copy of x with ``values``, which broadcast, written at (or with ``accumulate`` added to) x[indices].
 

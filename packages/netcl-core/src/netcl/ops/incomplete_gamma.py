@@ -14,7 +14,7 @@ from netcl.core.expr import cast as cast_expr
 from netcl.ops.domains import few
 from netcl.ops.normal_distribution import scaled_complement
 from netcl.ops.series import fitted, floating, polynomial
-from netcl.ops.table import expression
+from netcl.ops.table import WRITTEN, expression
 
 _LARGE = 20.0  # the least a of Temme's expansion
 
@@ -146,7 +146,7 @@ def _integral(a: Any, x: Any) -> Any:
     return (weights * np.exp(-x * s ** (1 / a) + a * np.log(x) - _lgamma(1 + a))).sum(-1)
 
 
-@expression(amp="float32", domain=few(_integral, (0.3, 8), (0.2, 12), gradient=False))
+@expression(amp="float32", domain=few(_integral, (0.3, 8), (0.2, 12), gradient=False), forms=WRITTEN)
 def igamma(a: Expr, b: Expr) -> Expr:
     """The lower regularized incomplete gamma function, the integral of t^(a - 1) exp(-t) / gamma(a) from 0 to b; only
     ``b`` has a gradient.
@@ -154,7 +154,9 @@ def igamma(a: Expr, b: Expr) -> Expr:
     return _regularized(a, b, False)
 
 
-@expression(amp="float32", domain=few(lambda a, x: 1 - _integral(a, x), (0.3, 8), (0.2, 12), gradient=False))
+@expression(
+    amp="float32", domain=few(lambda a, x: 1 - _integral(a, x), (0.3, 8), (0.2, 12), gradient=False), forms=WRITTEN
+)
 def igammac(a: Expr, b: Expr) -> Expr:
     """The upper regularized incomplete gamma function, 1 - igamma(a, b); only ``b`` has a gradient."""
     return _regularized(a, b, True)

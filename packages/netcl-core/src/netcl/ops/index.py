@@ -22,7 +22,7 @@ from netcl.core.tensor.host import check_shape
 from netcl.ops.elementwise import cast as cast_op
 from netcl.ops.elementwise import floor_divide, mod
 from netcl.ops.shape import expand, reshape, strided_slice
-from netcl.ops.table import as_dtype, composite, computed, engine_of, of_scalars
+from netcl.ops.table import METHOD, as_dtype, composite, computed, engine_of, of_scalars
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -198,7 +198,7 @@ def _select_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (4,)),), {"axis": -1, "index": np.array([], np.int64)}
 
 
-@composite(domain=Domain(cases=_select_cases, reference=lambda x, axis, index: np.take(x, index, axis)))
+@composite(domain=Domain(cases=_select_cases, reference=lambda x, axis, index: np.take(x, index, axis)), forms=METHOD)
 @of_scalars("x index")
 def index_select(x: Tensor, axis: int, index: Any) -> Tensor:
     """Returns the positions ``index`` (a tensor or host values of any shape) on ``axis``, which the index's axes
@@ -233,7 +233,7 @@ def _gather_reference(x: Any, axis: int, index: Any) -> Any:
     return np.take_along_axis(x[region], index, axis)
 
 
-@composite(domain=Domain(cases=_gather_cases, reference=_gather_reference))
+@composite(domain=Domain(cases=_gather_cases, reference=_gather_reference), forms=METHOD)
 @of_scalars("index x")
 def gather(x: Tensor, axis: int, index: Any) -> Tensor:
     """Returns out[.., i, ..] = x[.., index[.., i, ..], ..] along ``axis``; off the axis ``index`` is x's shape or

@@ -25,7 +25,7 @@ from netcl.ops.elementwise import clone, ne, sub
 from netcl.ops.index import index_select
 from netcl.ops.pad import pad
 from netcl.ops.shape import cat, expand, permute, reshape, sampled, stack
-from netcl.ops.table import composite, computed, engine_of
+from netcl.ops.table import METHOD, composite, computed, engine_of
 
 # -- axes in front and behind ------------------------------------------------------------------------------------------
 
@@ -171,7 +171,8 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 @composite(
     domain=sampled(
         np.diff, ((7,), {}), ((3, 5), {"axis": 0}), ((2, 5), {"n": 2}), ((2, 3), {"n": 0}), ((2, 2), {"n": 3})
-    )
+    ),
+    forms=METHOD,
 )
 def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
     """Returns x[i + 1] - x[i] along ``axis``, ``n`` times; for bool, True where they differ.
@@ -200,7 +201,8 @@ def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Tensor | None = None, a
         ((2, 3), {"k": -1}),
         ((2, 3, 4), {"k": 5, "dims": (1, 2)}),
         ((2, 3), {"k": 0}),
-    )
+    ),
+    forms=METHOD,
 )
 def rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Returns x turned ``k`` times by 90 degrees in the plane of the two axes ``dims``, from the first towards the

@@ -114,9 +114,9 @@ def ldl_factor_ex(x: Tensor, *, hermitian: bool = False, check_errors: bool = Fa
     ),
 )  # fmt: skip
 def ldl_factor(x: Tensor, *, hermitian: bool = False) -> tuple[Tensor, Tensor]:
-    """(LD, pivots) of a symmetric x (..., n, n), of which the lower triangle is read: D with blocks of one or two rows
-    on the diagonal, L below it. pivots, int32 and from 1, name the row that was exchanged; both rows of a block of two
-    have it with a minus. No gradient; raises SingularMatrixError if a pivot is zero.
+    """(LD, pivots) of a symmetric x (..., n, n); its lower triangle is read: D with blocks of one or two rows on the
+    diagonal, L below it. pivots, int32 and from 1, name the row that was exchanged; both rows of a block of two have it
+    with a minus. No gradient; raises SingularMatrixError if a pivot is zero.
     """
     return ldl_factor_ex(x, hermitian=hermitian, check_errors=True)[:2]  # type: ignore[no-any-return]
 
@@ -158,9 +158,8 @@ def _solve_cases(rng: np.random.Generator) -> Cases:
     domain=Domain(cases=_solve_cases, reference=_solved, gradient=False),
 )  # fmt: skip
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
-    """The X with A X = B for the symmetric A (..., n, n) of which ``ldl_factor`` gave the factors; B (..., n, k), of
-    which leading axes broadcast. No gradient. Raises ShapeError if the shapes do not match, SingularMatrixError if A is
-    singular.
+    """The X with A X = B for the symmetric A (..., n, n) that ``ldl_factor`` factored; B (..., n, k), of which leading
+    axes broadcast. No gradient. Raises ShapeError if the shapes do not match, SingularMatrixError if A is singular.
     """
     op = "linalg_ldl_solve"
     require_matrix(op, LD)

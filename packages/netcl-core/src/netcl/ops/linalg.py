@@ -25,7 +25,17 @@ from netcl.ops.elementwise import add, mul
 from netcl.ops.elementwise import cast as cast_op
 from netcl.ops.reduce import sum as sum_op
 from netcl.ops.shape import permute, reshape
-from netcl.ops.table import OpFunction, as_dtype, composite, elementwise, engine_of, floating, multiplied
+from netcl.ops.table import (
+    METHOD,
+    WRITTEN,
+    OpFunction,
+    as_dtype,
+    composite,
+    elementwise,
+    engine_of,
+    floating,
+    multiplied,
+)
 
 if TYPE_CHECKING:
     from netcl.core.kernels.primitives import KernelSpec
@@ -74,7 +84,9 @@ def _matmul_product(
     return Product(left, right, a.dtype, transpose_a, transpose_b, shape=final)
 
 
-@multiplied(_matmul_product, amp="half", domain=Domain(cases=_matmul_cases, reference=_matmul_reference))
+@multiplied(
+    _matmul_product, amp="half", domain=Domain(cases=_matmul_cases, reference=_matmul_reference), forms="x.* x.mm x.mv"
+)
 def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
     """Returns a @ b by NumPy's rules: vectors, matrices, stacks of matrices with leading axes that broadcast; dtypes
     are promoted.
@@ -238,7 +250,11 @@ def build_matmul_kernel(context: Any = None, tile: int = 16, dtype: str = "float
     return spec, None if context is None else PrimitiveBuilder(dtype).build(context, spec)
 
 
-@composite(amp="half", domain=Domain(cases=_pairs(((2, 3, 5), (2, 5, 4)), ((0, 2, 3), (0, 3, 2))), reference=np.matmul))
+@composite(
+    amp="half",
+    domain=Domain(cases=_pairs(((2, 3, 5), (2, 5, 4)), ((0, 2, 3), (0, 3, 2))), reference=np.matmul),
+    forms=METHOD,
+)
 def bmm(a: Tensor, b: Tensor) -> Tensor:
     """Returns the products of two stacks of matrices, (B, M, K) and (B, K, N)."""
     if a.ndim != 3 or b.ndim != 3 or a.shape[0] != b.shape[0]:
@@ -324,7 +340,7 @@ def _promoted(op: str, a: Tensor, b: Tensor) -> str:
     return promote(a.dtype, b.dtype)
 
 
-@composite(amp="half", domain=Domain(cases=_pairs(((3,), (4,)), ((0,), (2,))), reference=np.outer))
+@composite(amp="half", domain=Domain(cases=_pairs(((3,), (4,)), ((0,), (2,))), reference=np.outer), forms="x.* x.ger")
 def outer(a: Tensor, b: Tensor) -> Tensor:
     """Returns the products of all pairs of two vectors: (n,) and (m,) give (n, m)."""
     if a.ndim != 1 or b.ndim != 1:
@@ -342,7 +358,9 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
     return matmul(a, b)  # type: ignore[no-any-return]
 
 
-@composite(domain=Domain(cases=lambda rng: iter([((rng.uniform(-1, 1, (3, 4)),), {})]), reference=np.trace))
+@composite(
+    domain=Domain(cases=lambda rng: iter([((rng.uniform(-1, 1, (3, 4)),), {})]), reference=np.trace), forms=METHOD
+)
 def trace(x: Tensor, diagonal: int = 0) -> Tensor:
     """Returns the sum of a matrix's diagonal."""
     if x.ndim != 2:
@@ -391,7 +409,9 @@ def _added(op: str, rank: int, x: Tensor, a: Tensor, b: Tensor, beta: float, alp
     return weighted_sum(x, product, beta=beta, alpha=alpha)  # type: ignore[no-any-return]
 
 
-@composite(amp="half", domain=Domain(cases=_scaled_cases((3, 4), (3, 5), (5, 4)), reference=_added_reference))
+@composite(
+    amp="half", domain=Domain(cases=_scaled_cases((3, 4), (3, 5), (5, 4)), reference=_added_reference), forms=WRITTEN
+)
 def addmm(x: Tensor, a: Tensor, b: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
     """Returns beta x + alpha a @ b for matrices a (M, K) and b (K, N); x broadcasts to (M, N), and is ignored at beta
     0. beta and alpha of whole numbers are whole, without the digits after the point.
@@ -399,7 +419,11 @@ def addmm(x: Tensor, a: Tensor, b: Tensor, beta: float = 1.0, alpha: float = 1.0
     return _added("addmm", 2, x, a, b, beta, alpha)
 
 
-@composite(amp="half", domain=Domain(cases=_scaled_cases((2, 3, 4), (2, 3, 5), (2, 5, 4)), reference=_added_reference))
+@composite(
+    amp="half",
+    domain=Domain(cases=_scaled_cases((2, 3, 4), (2, 3, 5), (2, 5, 4)), reference=_added_reference),
+    forms=WRITTEN,
+)
 def baddbmm(x: Tensor, a: Tensor, b: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
     """Returns beta x + alpha a @ b for stacks a (B, M, K), b (B, K, N); x broadcasts to (B, M, N), as in ``addmm``."""
     return _added("baddbmm", 3, x, a, b, beta, alpha)
@@ -451,6 +475,7 @@ def _permuted(x: Tensor, order: list[int]) -> Tensor:
 @composite(
     amp="half",
     domain=Domain(cases=_pairs(((2, 3), (4, 2)), ((2, 3), (4,)), ((), (2, 2))), reference=np.kron),
+    forms=METHOD,
 )
 def kron(a: Tensor, b: Tensor) -> Tensor:
     """Returns the Kronecker product: every element of a times all of b, (a0, a1) and (b0, b1) give (a0 b0, a1 b1)."""

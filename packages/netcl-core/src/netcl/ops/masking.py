@@ -17,7 +17,7 @@ from netcl.ops.arrange import part
 from netcl.ops.elementwise import cast, where
 from netcl.ops.index import take_at
 from netcl.ops.shape import expand, reshape
-from netcl.ops.table import composite, computed, engine_of
+from netcl.ops.table import METHOD, WRITTEN, composite, computed, engine_of
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -44,7 +44,7 @@ def _fill_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-1, 1, (3, 4)), rng.random((3, 1)) > 0.5), {"value": 2.0}
 
 
-@composite(domain=Domain(cases=_fill_cases, reference=lambda x, mask, value: np.where(mask, value, x)))
+@composite(domain=Domain(cases=_fill_cases, reference=lambda x, mask, value: np.where(mask, value, x)), forms=WRITTEN)
 def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Returns x with ``value`` (a number or a 0-d tensor) where the mask is true; x and the mask broadcast."""
     engine_of("masked_fill", x, mask)
@@ -92,7 +92,7 @@ def _masked_reference(x: Any, mask: Any) -> Any:
     return x[mask]
 
 
-@composite(domain=Domain(cases=_masked_cases, reference=_masked_reference))
+@composite(domain=Domain(cases=_masked_cases, reference=_masked_reference), forms=METHOD)
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     """Returns the elements of x where the mask is true, (n,), in order; the two broadcast to each other.
 
@@ -123,7 +123,7 @@ def _nonzero_reference(x: Any, as_tuple: bool = False) -> Any:
     return np.nonzero(x) if as_tuple else np.argwhere(x)
 
 
-@computed(domain=Domain(cases=_nonzero_cases, reference=_nonzero_reference, gradient=False))
+@computed(domain=Domain(cases=_nonzero_cases, reference=_nonzero_reference, gradient=False), forms=METHOD)
 def nonzero(x: Tensor, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """Returns the positions of nonzero elements, in order: int64 (n, rank), or ``as_tuple`` one (n,) per axis.
 

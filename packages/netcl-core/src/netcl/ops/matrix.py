@@ -23,7 +23,7 @@ from netcl.ops.reduce import amax, amin, norm
 from netcl.ops.reduce import sum as sum_of
 from netcl.ops.scan import cumprod
 from netcl.ops.shape import concatenate, expand, permute, reshape, sampled, view
-from netcl.ops.table import composite, engine_of, viewed
+from netcl.ops.table import METHOD, composite, engine_of, viewed
 
 # -- norms -------------------------------------------------------------------------------------------------------------
 
@@ -160,8 +160,7 @@ def _power_cases(rng: np.random.Generator) -> Any:
     domain=Domain(
         cases=lambda rng: (case for case in _power_cases(rng) if case[1]["n"] != 0),
         reference=lambda x, n: np.linalg.matrix_power(x, n),
-    ),
-)  # fmt: skip
+    ), forms="x.matrix_power",)  # fmt: skip
 def matrix_power(x: Tensor, n: int) -> Tensor:
     """Returns x (..., k, k) multiplied by itself: x^n by repeated squaring, the identity for 0, of the inverse if n <
     0.
@@ -203,6 +202,7 @@ def _exponential(x: Any) -> Any:
         reference=_exponential,
         second=False,
     ),
+    forms=METHOD,
 )
 def matrix_exp(x: Tensor) -> Tensor:
     """Returns the exponential of a matrix or a stack of them, by scaling, the first 18 terms of its series, and
@@ -232,8 +232,7 @@ def matrix_exp(x: Tensor) -> Tensor:
     domain=Domain(
         cases=lambda rng: iter([((well_conditioned(rng, 2, 3, 3),), {})]),
         reference=lambda x: np.linalg.slogdet(x)[1],
-    ),
-)  # fmt: skip
+    ), forms=METHOD,)  # fmt: skip
 def logdet(x: Tensor) -> Tensor:
     """Returns the logarithm of the determinant of x (..., n, n): NaN if that is negative, -inf if it is zero."""
     sign, logarithm = slogdet(x)
@@ -299,6 +298,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         ((2, 3, 4), {"dim1": 2, "dim2": 0}),
         ((2, 2), {"offset": 5}),
     ),
+    forms=METHOD,
 )
 def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Returns the elements [i, i + offset] of the axes ``dim1`` and ``dim2``, as the last axis of a view."""

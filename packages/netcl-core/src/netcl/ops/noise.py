@@ -80,7 +80,7 @@ def _alpha(op: str, x: Tensor, p: float, training: bool, features: bool) -> Tens
     return alpha_apply(x, mask, scale=a, shift=shift, low=shift - _SATURATED * a)  # type: ignore[no-any-return]
 
 
-@composite(domain=_STILL)
+@composite(domain=_STILL, forms="nc.*_")
 def alpha_dropout(x: Tensor, p: float = 0.5, training: bool = False) -> Tensor:
     """Returns x with elements set to the limit of SELU at -infinity with probability p, scaled and shifted so that mean
     0 and variance 1 are kept (Klambauer et al. 2017). If not ``training``: x itself.
@@ -88,13 +88,13 @@ def alpha_dropout(x: Tensor, p: float = 0.5, training: bool = False) -> Tensor:
     return _alpha("alpha_dropout", x, p, training, False)
 
 
-@composite(domain=_STILL)
+@composite(domain=_STILL, forms="nc.*_")
 def feature_alpha_dropout(x: Tensor, p: float = 0.5, training: bool = False) -> Tensor:
     """Applies ``alpha_dropout`` to whole channels of x (N, C, ...)."""
     return _alpha("feature_alpha_dropout", x, p, training, True)
 
 
-@composite(domain=_STILL)
+@composite(domain=_STILL, forms="nc.*_")
 def feature_dropout(x: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     """Applies ``dropout`` to whole channels of x (N, C, ...): zeros with probability p, the others divided by 1 - p."""
     op = "feature_dropout"
@@ -113,7 +113,8 @@ def _slopes(rng: np.random.Generator) -> Cases:
     domain=Domain(
         cases=_slopes,
         reference=lambda x, lower=1 / 8, upper=1 / 3, training=False: np.where(x > 0, x, x * (lower + upper) / 2),
-    )
+    ),
+    forms="nc.*_",
 )
 def rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Tensor:
     """Returns x if positive, else x times a slope, uniform in [lower, upper) for each element; their middle if not

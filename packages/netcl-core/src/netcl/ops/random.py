@@ -416,7 +416,7 @@ dropout_apply: OpFunction = elementwise(
 )
 
 
-@composite(domain=_UNTESTED)
+@composite(domain=_UNTESTED, forms="nc.*_")
 def dropout(
     x: Tensor, p: float = 0.5, training: bool = True, seed: int | None = None, return_mask: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:

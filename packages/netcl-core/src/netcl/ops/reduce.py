@@ -22,7 +22,7 @@ from netcl.ops.elementwise import maximum, minimum
 from netcl.ops.index import take_along_axis
 from netcl.ops.ranked import Ranked
 from netcl.ops.shape import stack
-from netcl.ops.table import composite, expression, reduced
+from netcl.ops.table import METHOD, composite, expression, reduced
 
 Axis = Any
 
@@ -110,7 +110,7 @@ def _extremum(kind: str, x: Expr, axis: Axis, space: Space) -> Expr:
     return reduce(kind, x, axes)
 
 
-@expression(shapes=reduced, amp="float32", domain=_domain(np.max, second=False))
+@expression(shapes=reduced, amp="float32", domain=_domain(np.max, second=False), forms=METHOD)
 def amax(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
     """Returns the largest element over ``axis``; NaN wins; ties share the gradient evenly. Raises
     ShapeError for no elements.
@@ -118,7 +118,7 @@ def amax(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) ->
     return _extremum("max", x, axis, space)
 
 
-@expression(shapes=reduced, amp="float32", domain=_domain(np.min, second=False))
+@expression(shapes=reduced, amp="float32", domain=_domain(np.min, second=False), forms=METHOD)
 def amin(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
     """Returns the smallest element over ``axis``; NaN wins; ties share the gradient evenly. Raises
     ShapeError for no elements.
@@ -172,7 +172,7 @@ def _extreme(op: str, x: Tensor, axis: Any, keepdims: bool, rows: tuple[Any, Any
     return Ranked(along(x, axis=axis, keepdims=keepdims), position(x, axis=axis, keepdims=keepdims))
 
 
-@composite(amp="float32", domain=_found(np.max, np.argmax))
+@composite(amp="float32", domain=_found(np.max, np.argmax), forms=METHOD)
 def max(x: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor | Ranked:
     """Returns the largest element; along an ``axis`` the largest elements and their positions, int64, as ``values`` and
     ``indices``; with a tensor in place of an axis, the larger of two elements each, as ``maximum``.
@@ -183,7 +183,7 @@ def max(x: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor | Ranked:
     return _extreme("max", x, axis, keepdims, (amax, max_along, argmax, maximum))
 
 
-@composite(amp="float32", domain=_found(np.min, np.argmin))
+@composite(amp="float32", domain=_found(np.min, np.argmin), forms=METHOD)
 def min(x: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor | Ranked:
     """Returns the smallest element, or along an ``axis`` values and positions; NaN wins; all else as in ``max``."""
     return _extreme("min", x, axis, keepdims, (amin, min_along, argmin, minimum))
@@ -194,19 +194,19 @@ def _truth(x: Expr) -> Expr:
     return cast_expr(cast_expr(x, "bool"), "float32")
 
 
-@expression(shapes=reduced, domain=_domain(np.any, gradient=False))
+@expression(shapes=reduced, domain=_domain(np.any, gradient=False), forms=METHOD)
 def any(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
     """True if any element over ``axis`` is nonzero; False for no elements."""
     return reduce("max", _truth(x), space.axes(axis)) > 0.0
 
 
-@expression(shapes=reduced, domain=_domain(np.all, gradient=False))
+@expression(shapes=reduced, domain=_domain(np.all, gradient=False), forms=METHOD)
 def all(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
     """True if every element over ``axis`` is nonzero; True for no elements."""
     return reduce("min", _truth(x), space.axes(axis)) > 0.0
 
 
-@expression(shapes=reduced, domain=_domain(np.count_nonzero, gradient=False))
+@expression(shapes=reduced, domain=_domain(np.count_nonzero, gradient=False), forms=METHOD)
 def count_nonzero(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
     """Returns the number of nonzero elements over ``axis``, int64."""
     return reduce("sum", cast_expr(x, "bool"), space.axes(axis))
@@ -242,7 +242,7 @@ def _spread(function: Any) -> Domain:
     return Domain(cases=cases, reference=reference)
 
 
-@expression(shapes=reduced, amp="float32", domain=_spread(np.var))
+@expression(shapes=reduced, amp="float32", domain=_spread(np.var), forms=METHOD)
 def var(x: Expr, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, space: Space) -> Expr:
     """Returns the variance over ``axis`` with divisor n - correction, from deviations from the mean.
 
@@ -251,7 +251,7 @@ def var(x: Expr, axis: Axis = None, correction: Any = 1, keepdims: bool = False,
     return _variance(x, axis, correction, space)
 
 
-@expression(shapes=reduced, amp="float32", domain=_spread(np.std))
+@expression(shapes=reduced, amp="float32", domain=_spread(np.std), forms=METHOD)
 def std(x: Expr, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, space: Space) -> Expr:
     """Returns the standard deviation over ``axis`` with divisor n - correction, as in ``var``."""
     return safe_root(_variance(x, axis, correction, space))
@@ -396,7 +396,8 @@ def _of_parts(x: Tensor, axis: int, keepdims: bool, along: Any, extremum: Any) -
         cases=_arg_cases,
         reference=lambda x, axis=None, keepdims=False: np.argmax(x, axis, keepdims=keepdims),
         gradient=False,
-    )
+    ),
+    forms=METHOD,
 )
 def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Returns the position of the first largest element along ``axis``, or of the flattened tensor for None; int64."""
@@ -408,7 +409,8 @@ def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
         cases=_arg_cases,
         reference=lambda x, axis=None, keepdims=False: np.argmin(x, axis, keepdims=keepdims),
         gradient=False,
-    )
+    ),
+    forms=METHOD,
 )
 def argmin(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Returns the position of the first smallest element along ``axis``, or of the flattened tensor for None; int64."""
@@ -419,7 +421,7 @@ def _lse_reference(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))
 
 
-@expression(shapes=reduced, amp="float32", domain=Domain(cases=_cases, reference=_lse_reference))
+@expression(shapes=reduced, amp="float32", domain=Domain(cases=_cases, reference=_lse_reference), forms=METHOD)
 def logsumexp(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
     """Returns log(sum(exp(x))) over ``axis``, without overflow."""
     axes = space.axes(axis)

@@ -15,7 +15,7 @@ from netcl.ops.elementwise import add, mul, sub, where
 from netcl.ops.factorizations import host, like, require_matrix, transposed, well_conditioned
 from netcl.ops.linalg import matmul
 from netcl.ops.shape import expand, permute, reshape
-from netcl.ops.table import composite, computed, engine_of
+from netcl.ops.table import METHOD, composite, computed, engine_of
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -32,8 +32,7 @@ def _packed_cases(rng: np.random.Generator) -> Cases:
 
 @computed(
     name="geqrf", dtypes="floating", amp="float32",
-    domain=Domain(cases=_packed_cases, reference=_packed, gradient=False),
-)  # fmt: skip
+    domain=Domain(cases=_packed_cases, reference=_packed, gradient=False), forms=METHOD,)  # fmt: skip
 def geqrf(x: Tensor) -> tuple[Tensor, Tensor]:
     """(a, tau) of x (..., m, n) = Q R as LAPACK packs them: R in the upper triangle of a (..., m, n), below it the
     vectors of the reflections I - tau_i v_i v_i^T with the product Q, tau (..., min(m, n)). It has no gradient.
@@ -59,9 +58,8 @@ def _whole(x: Any, tau: Any) -> Any:
 
 
 @composite(
-    name="linalg_householder_product", amp="float32",
-    domain=Domain(cases=_product_cases, reference=lambda x, tau: _whole(x, tau)[..., : x.shape[-1]]),
-)  # fmt: skip
+    name="linalg_householder_product", amp="float32", forms="x.orgqr",
+    domain=Domain(cases=_product_cases, reference=lambda x, tau: _whole(x, tau)[..., : x.shape[-1]]))  # fmt: skip
 def householder_product(x: Tensor, tau: Tensor) -> Tensor:
     """The first n columns of the product of the reflections I - tau_i v_i v_i^T: v_i has a 1 in row i, the elements
     below of column i of x (..., m, n), and zeros above; tau (..., k), k <= n <= m.
@@ -98,7 +96,7 @@ def _multiplied(x: Any, tau: Any, other: Any, left: bool = True, transpose: bool
     return y if left else transposed(y)
 
 
-@composite(name="ormqr", amp="float32", domain=Domain(cases=_multiply_cases, reference=_multiplied))
+@composite(name="ormqr", amp="float32", domain=Domain(cases=_multiply_cases, reference=_multiplied), forms=METHOD)
 def ormqr(x: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """Q ``other``, or ``other`` Q if not ``left``, for the product Q (..., m, m) of the reflections that
     ``householder_product`` describes, or for its transpose: x (..., m, k), tau (..., k), other (..., m, n), or

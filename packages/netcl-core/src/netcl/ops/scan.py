@@ -13,7 +13,7 @@ from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.ranked import Ranked
-from netcl.ops.table import as_dtype, computed, engine_of, floating
+from netcl.ops.table import METHOD, WRITTEN, as_dtype, computed, engine_of, floating
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -80,7 +80,7 @@ def _sum_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (130, 33)),), {"axis": 0, "reverse": True}
 
 
-@computed(amp="float32", domain=Domain(cases=_sum_cases, reference=_turned(np.cumsum)))
+@computed(amp="float32", domain=Domain(cases=_sum_cases, reference=_turned(np.cumsum)), forms=WRITTEN)
 def cumsum(x: Tensor, axis: int, dtype: Any = None, reverse: bool = False) -> Tensor:
     """Returns y[i] = x[0] + .. + x[i] along ``axis``, or x[i] + .. + x[n - 1] with ``reverse``; x's shape.
 
@@ -106,7 +106,7 @@ def _product_reference(x: Any, axis: int) -> Any:
     return np.asarray(x) if np.ndim(x) == 0 else np.cumprod(x, axis)
 
 
-@computed(amp="float32", domain=Domain(cases=_product_cases, reference=_product_reference))
+@computed(amp="float32", domain=Domain(cases=_product_cases, reference=_product_reference), forms=WRITTEN)
 def cumprod(x: Tensor, axis: int, dtype: Any = None) -> Tensor:
     """Returns y[i] = x[0] * .. * x[i] along ``axis``; x's shape. x is converted to ``dtype`` first (None: its own,
     int64 for integers and bool), the dtype of the result.
@@ -137,6 +137,7 @@ def _extremum_reference(accumulate: Any) -> Any:
 
 @computed(
     domain=Domain(cases=_extremum_cases, reference=_extremum_reference(np.maximum.accumulate), second=False),
+    forms=METHOD,
 )
 def cummax(x: Tensor, axis: int) -> Ranked:
     """Returns the largest of x[0] .. x[i] along ``axis`` and its position, int64: of the last of equal elements.
@@ -148,6 +149,7 @@ def cummax(x: Tensor, axis: int) -> Ranked:
 
 @computed(
     domain=Domain(cases=_extremum_cases, reference=_extremum_reference(np.minimum.accumulate), second=False),
+    forms=METHOD,
 )
 def cummin(x: Tensor, axis: int) -> Ranked:
     """Returns the smallest of x[0] .. x[i] along ``axis`` and its position, int64: of the last of equal elements.
@@ -168,7 +170,7 @@ def _float_cases(rng: np.random.Generator) -> Cases:
             yield (np.asarray(operands[0] + 3),), attributes
 
 
-@computed(amp="float32", domain=Domain(cases=_float_cases, reference=_logsumexp_reference))
+@computed(amp="float32", domain=Domain(cases=_float_cases, reference=_logsumexp_reference), forms=METHOD)
 def logcumsumexp(x: Tensor, axis: int) -> Tensor:
     """Returns y[i] = log(exp(x[0]) + .. + exp(x[i])) along ``axis``, without overflow; floating dtypes."""
     (x,) = floating("logcumsumexp", x)

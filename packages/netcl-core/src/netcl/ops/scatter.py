@@ -24,7 +24,7 @@ from netcl.ops.elementwise import div, floor_divide, maximum, minimum, mul, neg
 from netcl.ops.index import cropped, index_select_grad, indices_on, per_element, take_at
 from netcl.ops.shape import expand, strided_copy, write_slice
 from netcl.ops.sort import sort
-from netcl.ops.table import OpFunction, composite, computed, engine_of, of_scalars
+from netcl.ops.table import METHOD, WRITTEN, OpFunction, composite, computed, engine_of, of_scalars
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -193,6 +193,7 @@ def _index_add_reference(x: Any, axis: int, index: Any, source: Any, alpha: floa
         ),
         reference=_index_add_reference,
     ),
+    forms=WRITTEN,
 )
 def index_add(x: Tensor, axis: int, index: Any, source: Tensor, alpha: float = 1) -> Tensor:
     """Returns x with alpha * source[.., i, ..] added at [.., index[i], ..] along ``axis``, in the order of i."""
@@ -216,6 +217,7 @@ def _index_added(x: Tensor, axis: int, index: Any, source: Tensor, alpha: float)
         cases=_slice_cases,
         reference=lambda x, axis, index, source: _at_reference(x, np.asarray(index, int), source, axis, True, False),
     ),
+    forms=WRITTEN,
 )
 @of_scalars("x index source")
 def index_copy(x: Tensor, axis: int, index: Any, source: Tensor) -> Tensor:
@@ -275,6 +277,7 @@ def scatter(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
     domain=Domain(
         cases=_element_cases, reference=lambda x, axis, index, src: _element_reference(x, axis, index, src, True)
     ),
+    forms=WRITTEN,
 )
 @of_scalars("x index")
 def scatter_add(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
@@ -404,6 +407,7 @@ def _how(op: str, reduce: str, allowed: tuple[str, ...]) -> str:
         ),
         second=False,
     ),
+    forms=WRITTEN,
 )
 @of_scalars("x index")
 def scatter_reduce(x: Tensor, axis: int, index: Any, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
@@ -435,6 +439,7 @@ def _index_reduce_cases(rng: np.random.Generator) -> Cases:
         ),
         second=False,
     ),
+    forms=WRITTEN,
 )
 @of_scalars("x index source")
 def index_reduce(x: Tensor, axis: int, index: Any, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
@@ -463,7 +468,8 @@ def _bincount_cases(rng: np.random.Generator) -> Cases:
 @composite(
     domain=Domain(
         cases=_bincount_cases, reference=lambda x, weights=None, minlength=0: np.bincount(x, weights, minlength)
-    )
+    ),
+    forms=METHOD,
 )
 def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """Returns the number of occurrences of 0, 1, ... in x (n,), or the sum of its ``weights``: (max(largest + 1,

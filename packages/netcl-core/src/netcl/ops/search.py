@@ -44,7 +44,7 @@ from netcl.ops.scan import cumsum
 from netcl.ops.scatter import index_add
 from netcl.ops.shape import reshape
 from netcl.ops.sort import put_along_axis, sort
-from netcl.ops.table import as_dtype, composite, computed, engine_of
+from netcl.ops.table import METHOD, as_dtype, composite, computed, engine_of
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -138,7 +138,9 @@ def _histogram_cases(rng: np.random.Generator) -> Cases:
     yield (rng.integers(0, 5, 100),), {"bins": 5, "range": (-0.5, 4.5)}
 
 
-@computed(domain=Domain(cases=_histogram_cases, reference=lambda x, **kw: np.histogram(x, **kw), gradient=False))
+@computed(
+    domain=Domain(cases=_histogram_cases, reference=lambda x, **kw: np.histogram(x, **kw), gradient=False), forms=METHOD
+)
 def histogram(
     x: Tensor,
     bins: Any = 10,
@@ -409,7 +411,7 @@ def _consecutive_cases(rng: np.random.Generator) -> Cases:
     yield (np.repeat(x, [2, 1, 1, 3], 0),), {"axis": 0, "return_counts": True}
 
 
-@composite(domain=Domain(cases=_consecutive_cases, reference=_consecutive, gradient=False))
+@composite(domain=Domain(cases=_consecutive_cases, reference=_consecutive, gradient=False), forms=METHOD)
 def unique_consecutive(
     x: Tensor, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None
 ) -> Tensor | tuple[Tensor, ...]:

@@ -1,4 +1,4 @@
-"""Expressions of functions by their Chebyshev series, of which the coefficients are computed from NumPy functions."""
+"""Expressions of functions by their Chebyshev series, with coefficients computed from NumPy functions."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def _coefficients(function: Callable[[Any], Any], low: float, high: float, exact
     """Those of ``function`` interpolated at 48 Chebyshev points, without the last ones that rounding hides."""
     from numpy.polynomial.chebyshev import chebinterpolate
 
-    found = chebinterpolate(lambda t: function((high + low) / 2 + (high - low) / 2 * t), 47)
-    least = (2.0**-52 if exact else 2.0**-27) * abs(found).max()
-    return tuple(found[: 1 + np.nonzero(abs(found) > least)[0].max()].tolist())
+    coefficients = chebinterpolate(lambda t: function((high + low) / 2 + (high - low) / 2 * t), 47)
+    least = (2.0**-52 if exact else 2.0**-27) * abs(coefficients).max()
+    return tuple(coefficients[: 1 + np.nonzero(abs(coefficients) > least)[0].max()].tolist())
 
 
 def fitted(function: Callable[[Any], Any], low: float, high: float, x: Expr) -> Expr:

@@ -18,7 +18,7 @@ from netcl.core.layout import block_of, broadcast_shapes, contiguous_strides, no
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor, views
 from netcl.core.tensor.views import Geometry, ViewStorage
-from netcl.ops.table import as_dtype, composite, computed, engine_of, viewed
+from netcl.ops.table import METHOD, as_dtype, composite, computed, engine_of, viewed
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 Axes = Any
@@ -80,7 +80,8 @@ def contiguous(x: Tensor) -> Tensor:
 
 
 @composite(
-    domain=sampled(lambda x, start_dim, end_dim: x.reshape(2, 12, 1), ((2, 3, 4, 1), {"start_dim": 1, "end_dim": 2}))
+    domain=sampled(lambda x, start_dim, end_dim: x.reshape(2, 12, 1), ((2, 3, 4, 1), {"start_dim": 1, "end_dim": 2})),
+    forms=METHOD,
 )
 def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Returns the same storage with the axes start_dim..end_dim merged; a 0-d tensor becomes (1,)."""
@@ -101,6 +102,7 @@ def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         ((1, 3, 1), {"axis": -1}),
         ((1, 3, 1), {"axis": (0, 2)}),
     ),
+    forms=METHOD,
 )
 def squeeze(x: Tensor, axis: Axes = None) -> Tensor:
     """Returns the same storage without axes of length one, all of them or the ones in ``axis``; longer axes stay."""
@@ -112,7 +114,8 @@ def squeeze(x: Tensor, axis: Axes = None) -> Tensor:
 @composite(
     domain=sampled(
         lambda x, axis: np.expand_dims(x, axis), ((3, 4), {"axis": 1}), ((3, 4), {"axis": -1}), ((), {"axis": (0, 1)})
-    )
+    ),
+    forms=METHOD,
 )
 def unsqueeze(x: Tensor, axis: Axes) -> Tensor:
     """Returns the same storage with an axis of length one at ``axis`` (several: positions in the result)."""
@@ -229,6 +232,7 @@ def _order(ndim: int, wanted: tuple[int, ...]) -> tuple[int, ...]:
     domain=sampled(
         np.broadcast_to, ((3, 1), {"shape": (2, 3, 4)}), ((), {"shape": (2, 2)}), ((1, 3), {"shape": (0, 3)})
     ),
+    forms="x.broadcast_to",
 )
 def expand(x: Tensor, shape: Sequence[int]) -> Tensor:
     """Returns a copy broadcast to ``shape`` by NumPy's rules; -1 keeps a length."""

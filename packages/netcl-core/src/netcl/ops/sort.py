@@ -22,7 +22,7 @@ from netcl.ops.reduce import amax as largest_of
 from netcl.ops.reduce import argmax
 from netcl.ops.scan import cummax
 from netcl.ops.shape import concatenate, permute, reshape, squeeze, stack
-from netcl.ops.table import composite, computed, engine_of, floating
+from netcl.ops.table import METHOD, composite, computed, engine_of, floating
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -112,7 +112,7 @@ def _sorted(op: str, x: Tensor, axis: int, size: int | None, descending: bool) -
     return Ranked(_back(values, at), _back(indices, at))
 
 
-@computed(domain=Domain(cases=_cases, reference=_sort_reference))
+@computed(domain=Domain(cases=_cases, reference=_sort_reference), forms=METHOD)
 def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = True) -> Ranked:
     """Returns the elements along ``axis`` in order, and the positions they come from, int64; both of x's shape.
 
@@ -126,7 +126,8 @@ def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = Tru
         cases=_cases,
         reference=lambda x, axis=-1, descending=False: _sort_reference(x, axis, descending)[1],
         gradient=False,
-    )
+    ),
+    forms=METHOD,
 )
 def argsort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Returns the positions, int64, that put the elements along ``axis`` in order, as in ``sort``."""
@@ -151,7 +152,7 @@ def _topk_reference(x: Any, k: int, axis: int = -1, largest: bool = True) -> Any
     return tuple(np.take(part, np.arange(k), axis) for part in _sort_reference(x, axis, largest))
 
 
-@computed(domain=Domain(cases=_topk_cases, reference=_topk_reference))
+@computed(domain=Domain(cases=_topk_cases, reference=_topk_reference), forms=METHOD)
 def topk(x: Tensor, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> Ranked:
     """Returns the ``k`` largest (or smallest) along ``axis`` and their positions, int64: x's shape with k for the axis.
 
@@ -231,7 +232,7 @@ def kth_index(x: Tensor, position: Tensor, axis: int = -1) -> Tensor:
     return _back(engine.sort("kth", _last(x, at), _last(position, at)), at)
 
 
-@composite(domain=Domain(cases=_kth_cases, reference=_kth_reference))
+@composite(domain=Domain(cases=_kth_cases, reference=_kth_reference), forms=METHOD)
 def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> Ranked:
     """Returns the ``k``-th smallest along ``axis``, from 1, and its position, int64. Raises ShapeError if k is not in
     1..n.
@@ -268,7 +269,7 @@ def _median_reference(x: Any, axis: int | None = None, keepdims: bool = False) -
     return _kth_reference(x, (x.shape[axis] - 1) // 2 + 1, axis, keepdims)
 
 
-@composite(domain=Domain(cases=_median_cases, reference=_median_reference))
+@composite(domain=Domain(cases=_median_cases, reference=_median_reference), forms=METHOD)
 def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor | Ranked:
     """Returns the median along ``axis`` and its position, int64; for None only the median of all elements.
 
@@ -313,7 +314,7 @@ def _mode_cases(rng: np.random.Generator) -> Cases:
     yield (np.floor(rng.uniform(0, 3, (5, 2))),), {"axis": 0}
 
 
-@composite(domain=Domain(cases=_mode_cases, reference=_modes, gradient=False))
+@composite(domain=Domain(cases=_mode_cases, reference=_modes, gradient=False), forms=METHOD)
 def mode(x: Tensor, axis: int = -1, keepdims: bool = False) -> Ranked:
     """Returns the most frequent element along ``axis``, the smallest of several such, and the last of its positions,
     int64.
@@ -359,7 +360,7 @@ _PLACES: dict[str, Callable[[float], tuple[int, float]]] = {
 }
 
 
-@composite(domain=Domain(cases=_quantile_cases, reference=_quantile_reference))
+@composite(domain=Domain(cases=_quantile_cases, reference=_quantile_reference), forms=METHOD)
 def quantile(
     x: Tensor, q: Any, axis: int | None = None, keepdims: bool = False, interpolation: str = "linear"
 ) -> Tensor:

@@ -15,18 +15,19 @@ from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.domains import few
 from netcl.ops.series import floating
-from netcl.ops.table import OpFunction, composite, elementwise, expression
+from netcl.ops.table import WRITTEN, WRITTEN_TOO, OpFunction, composite, elementwise, expression
 
 erfc: OpFunction = elementwise(
-    "erfc", "erfc(v0)", "Returns 1 - erf(x), exact where erf(x) is near 1.", domain=few(special.erfc)
+    "erfc", "erfc(v0)", "Returns 1 - erf(x), exact where erf(x) is near 1.", domain=few(special.erfc), forms=WRITTEN_TOO
 )
 lgamma: OpFunction = elementwise(
     "lgamma",
     "lgamma(v0)",
     "Returns log |gamma(x)|; infinite at 0, -1, -2, ...; its gradient is ``digamma``.",
     domain=few(special.lgamma, (0.2, 6)),
+    forms=WRITTEN,
 )
-erf: OpFunction = elementwise("erf", "erf(v0)", "Returns the error function.")
+erf: OpFunction = elementwise("erf", "erf(v0)", "Returns the error function.", forms=WRITTEN_TOO)
 
 
 def _erfinv_reference(x: Any) -> Any:
@@ -50,7 +51,7 @@ def _digamma_cases(rng: np.random.Generator) -> Any:
     yield (np.concatenate([rng.uniform(0.2, 1.3, 20), rng.uniform(1.6, 20, 20), rng.uniform(-1.9, -1.1, 9)]),), {}
 
 
-@expression(domain=Domain(cases=_digamma_cases, reference=_digamma_reference))
+@expression(domain=Domain(cases=_digamma_cases, reference=_digamma_reference), forms=WRITTEN)
 def digamma(x: Expr) -> Expr:
     """Returns the derivative of ``lgamma``; NaN at -1, -2, ..., -inf at 0."""
     return digamma_of(floating(x))
@@ -62,7 +63,7 @@ _ERFINV_TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 
                 0.00943887047, 1.00167406, 2.83297682)  # fmt: skip
 
 
-@expression(domain=few(_erfinv_reference, (-0.95, 0.95)))
+@expression(domain=few(_erfinv_reference, (-0.95, 0.95)), forms=WRITTEN)
 def erfinv(x: Expr) -> Expr:
     """Returns the inverse of erf: infinite at -1 and 1, NaN beyond; Giles' polynomials (GPU Computing Gems, 2012,
     chapter 10), in float64 followed by steps of Newton's method.
@@ -100,6 +101,7 @@ xlogy: OpFunction = elementwise(
     operands="a b",
     domain=few(lambda a, b: a * np.log(b), (0.2, 3), (0.2, 3)),
     amp="float32",
+    forms=WRITTEN_TOO,
 )
 sinc: OpFunction = elementwise(
     "sinc",
@@ -108,6 +110,7 @@ sinc: OpFunction = elementwise(
     "Returns sin(pi x) / (pi x), 1 at 0.",
     domain=few(np.sinc, kinks=(0.0,)),
     amp="float32",
+    forms=WRITTEN_TOO,
 )
 
 
@@ -212,6 +215,7 @@ def _multigammaln(x: Any, p: int) -> Any:
     domain=Domain(
         cases=lambda rng: iter([((rng.uniform(2.2, 9, (3, 5)),), {"p": p}) for p in (1, 3)]), reference=_multigammaln
     ),
+    forms="x.mvlgamma x.mvlgamma_",
 )
 def multigammaln(x: Expr, p: int) -> Expr:
     """Returns the logarithm of the multivariate gamma function of dimension ``p``, for x > (p - 1) / 2. Raises

@@ -22,7 +22,7 @@ from netcl.ops.reduce import mean, p_norm
 from netcl.ops.reduce import sum as sum_of
 from netcl.ops.search import histogram
 from netcl.ops.shape import reshape
-from netcl.ops.table import composite, computed, engine_of, expression
+from netcl.ops.table import METHOD, WRITTEN, composite, computed, engine_of, expression
 
 # -- covariance --------------------------------------------------------------------------------------------------------
 
@@ -47,6 +47,7 @@ def _weights(op: str, name: str, x: Tensor, weights: Tensor | None, floating: bo
 @composite(
     amp="float32",
     domain=Domain(cases=_cov_cases, reference=lambda x, correction=1: np.cov(x, ddof=correction)),
+    forms=METHOD,
 )
 def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
     """Returns the covariances of the rows of x (variables, observations): (variables, variables); 0-d for a vector or
@@ -89,6 +90,7 @@ def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweig
 @composite(
     amp="float32",
     domain=Domain(cases=lambda rng: iter([((rng.uniform(-2, 2, (3, 7)),), {})]), reference=np.corrcoef),
+    forms=METHOD,
 )
 def corrcoef(x: Tensor) -> Tensor:
     """Returns the correlations of the rows of x (variables, observations), in [-1, 1]; 1, 0-d, for a vector."""
@@ -122,7 +124,7 @@ def renormed(x: Expr, p: Any, axis: int, maxnorm: Any, *, space: Space) -> Expr:
     return apply("where", size > maxnorm, x * (maxnorm / (size + 1e-7)), x)
 
 
-@composite(amp="float32", domain=Domain(cases=_renorm_cases, reference=_renorm, second=False))
+@composite(amp="float32", domain=Domain(cases=_renorm_cases, reference=_renorm, second=False), forms=WRITTEN)
 def renorm(x: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
     """Returns x with each slice at one position of ``axis`` scaled to the p-norm ``maxnorm``, if its norm is larger."""
     engine_of("renorm", x)
@@ -154,6 +156,7 @@ def _histc_cases(rng: np.random.Generator) -> Any:
         reference=lambda x, bins=100, min=0, max=0: np.histogram(x, bins, None if min == max else (min, max))[0] * 1.0,
         gradient=False,
     ),
+    forms=METHOD,
 )
 def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """Returns the number of elements in each of ``bins`` equal bins from ``min`` to ``max``, in x's dtype: (bins,).

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 
+# Forms of rows, see OpRow.
+METHOD = "x.*"
+WRITTEN = f"{METHOD} x.*_"
+WRITTEN_TOO = f"{WRITTEN} nc.*_"
+
 
 class OpFunction(Protocol):
     """A function of the op table; ``row`` is its row."""
@@ -42,8 +47,13 @@ def as_function(row: OpRow, record: bool | None) -> OpFunction:
     return op  # type: ignore[return-value]
 
 
+# The functions of the rows that the decorators below made, by name; netcl.ops takes its own from here.
+FUNCTIONS: dict[str, OpFunction] = {}
+
+
 def _define(row: OpRow) -> OpFunction:
-    return as_function(register_op(row), None)
+    function = FUNCTIONS[row.name] = as_function(register_op(row), None)
+    return function
 
 
 def elementwise(
@@ -54,6 +64,7 @@ def elementwise(
     operands: str = "x",
     domain: Domain | None = None,
     amp: str = "widest",
+    forms: str = "",
     **attributes: Any,
 ) -> OpFunction:
     """Makes an op from the text of its expression over v0.. (``expr.parse``); attributes with float defaults may appear
@@ -68,7 +79,7 @@ def elementwise(
     function = namespace[name]
     function.__doc__ = doc
     function.__annotations__ = dict.fromkeys(operands.split(), "Expr")
-    return _define(make_row(function, "expression", text=text, domain=domain or Domain(), amp=amp))
+    return _define(make_row(function, "expression", text=text, domain=domain or Domain(), amp=amp, forms=forms))
 
 
 def expression(
@@ -77,19 +88,27 @@ def expression(
     amp: str = "widest",
     shapes: Callable[[Shape, Sequence[Shape], Mapping[str, Any]], Shape] | None = None,
     name: str = "",
+    forms: str = "",
 ) -> Callable[[Callable[..., Any]], OpFunction]:
     """Decorates a builder: it gets expressions for its operands and returns the result's expression, or a tuple of
     them.
     """
 
     def decorate(builder: Callable[..., Any]) -> OpFunction:
-        return _define(make_row(builder, "expression", name=name, domain=domain or Domain(), amp=amp, shapes=shapes))
+        fields: dict[str, Any] = {"domain": domain or Domain(), "amp": amp, "shapes": shapes, "forms": forms}
+        return _define(make_row(builder, "expression", name=name, **fields))
 
     return decorate
 
 
 def computed(
-    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = "", dtypes: str = "any"
+    *,
+    domain: Domain | None = None,
+    amp: str = "widest",
+    name: str = "",
+    doc: str = "",
+    dtypes: str = "any",
+    forms: str = "",
 ) -> Callable[[Callable[..., Any]], OpFunction]:
     """Decorates a function that checks its arguments and computes through the engine; its gradient is among autograd's
     rules. ``dtypes`` are for the first operand: ``any``, ``numbers`` (no bool) or ``floating``.
@@ -97,29 +116,31 @@ def computed(
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
         function.__doc__ = doc or function.__doc__
-        return _define(make_row(function, "call", name=name, domain=domain or Domain(), amp=amp, dtypes=dtypes))
+        fields: dict[str, Any] = {"domain": domain or Domain(), "amp": amp, "dtypes": dtypes, "forms": forms}
+        return _define(make_row(function, "call", name=name, **fields))
 
     return decorate
 
 
-def viewed(*, domain: Domain) -> Callable[[Callable[..., Any]], OpFunction]:
-    """Decorates as ``computed`` an op whose result is a view of its operand where strides allow one."""
-    return lambda function: _define(make_row(function, "call", domain=domain, view=True))
+def viewed(*, domain: Domain, forms: str = "") -> Callable[[Callable[..., Any]], OpFunction]:
+    """Decorates as ``computed`` an op with a view of its operand as the result, where strides allow one."""
+    return lambda function: _define(make_row(function, "call", domain=domain, view=True, forms=forms))
 
 
 def multiplied(
-    product: Callable[..., Any], *, domain: Domain | None = None, amp: str = "widest"
+    product: Callable[..., Any], *, domain: Domain | None = None, amp: str = "widest", forms: str = ""
 ) -> Callable[[Callable[..., Any]], OpFunction]:
     """Decorates as ``computed`` an op with matrix products as calls: ``product`` describes each, see OpRow."""
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
-        return _define(make_row(function, "call", domain=domain or Domain(), amp=amp, dtypes="any", product=product))
+        fields: dict[str, Any] = {"domain": domain or Domain(), "amp": amp, "product": product, "forms": forms}
+        return _define(make_row(function, "call", **fields))
 
     return decorate
 
 
 def composite(
-    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = ""
+    *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = "", forms: str = ""
 ) -> Callable[[Callable[..., Any]], OpFunction]:
     """Decorates a plain function over other ops: while recording it is recorded op by op, else it
     is a chain of calls.
@@ -127,7 +148,7 @@ def composite(
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
         function.__doc__ = doc or function.__doc__
-        return _define(make_row(function, "composite", name=name, domain=domain or Domain(), amp=amp))
+        return _define(make_row(function, "composite", name=name, domain=domain or Domain(), amp=amp, forms=forms))
 
     return decorate
 

@@ -49,7 +49,9 @@ class Graph:
         read = tuple(operand.name if isinstance(operand, GraphOp) else operand for operand in inputs)
         for operand in read:
             if not isinstance(operand, (str, Tensor)):
-                raise TypeError(f"{name}: an input is an op of the graph, its name, or a tensor, not {operand!r}")
+                raise TypeError(
+                    f"{name}: expected an op of the graph, its name, or a tensor as an input, got {operand!r}"
+                )
             if isinstance(operand, str) and operand not in self._ops:
                 known = ", ".join(self._ops) or "none"
                 raise ValueError(f"{name}: there is no op {operand!r} in the graph yet; there are {known}")
@@ -85,7 +87,7 @@ class GraphExecutor:
             with operands[0].engine.allocating_from(self.pool) if pooled else nullcontext():
                 result = results[op.name] = op.fn(*operands)
             if not isinstance(result, Tensor):
-                raise TypeError(f"op {op.name!r} gives a tensor, not {type(result).__name__}")
+                raise TypeError(f"op {op.name!r}: expected a tensor as the result, got {type(result).__name__}")
             if tuple(result.shape) != op.shape:
                 raise ShapeError(f"op {op.name!r} gave shape {result.shape}, it was added with {op.shape}", op=op.name)
             if result.dtype != op.dtype:

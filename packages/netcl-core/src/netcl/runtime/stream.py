@@ -131,7 +131,7 @@ class Scheduler:
         returned; the Future holds its result. If one of those failed, this op fails with the same error.
         """
         if not callable(op):
-            raise TypeError(f"an op is a function without arguments, not {type(op).__name__}")
+            raise TypeError(f"expected an op as a function without arguments, got {type(op).__name__}")
         future: Future[Any] = Future()
         earlier_ops = tuple(after)
 

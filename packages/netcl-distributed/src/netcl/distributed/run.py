@@ -66,7 +66,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
     options = parser.parse_args(arguments)
     if options.n < 1:
-        parser.error(f"-n is at least 1, not {options.n}")
+        parser.error(f"expected -n of at least 1, got {options.n}")
     if options.nnodes not in (None, "1", "1:1") or options.node_rank not in (None, "0"):
         parser.error("this starts the ranks of one host; write mpiexec -n 8 python -m mpi4py train.py for several")
     if options.max_restarts < 0 or options.window < 4096 or options.window % 64:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError, from_here
+from netcl.core.ops_table.dispatch import TABLE
 from netcl.core.process.user_frame import level_outside
 from netcl.core.tensor import in_place
 from netcl.nn import embedding as _tables
@@ -41,18 +42,6 @@ def _with_inplace(name: str, function: Any) -> Any:
     call.__signature__ = signature.replace(parameters=[*signature.parameters.values(), flag])  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = name
     return call
-
-
-hardtanh: Callable[..., Tensor] = _with_inplace("hardtanh", ag.hard_tanh)
-hardswish: Callable[..., Tensor] = _with_inplace("hardswish", ag.hard_swish)
-hardsigmoid: Callable[..., Tensor] = _with_inplace("hardsigmoid", ag.hard_sigmoid)
-celu: Callable[..., Tensor] = _with_inplace("celu", ag.celu)
-elu: Callable[..., Tensor] = _with_inplace("elu", ag.elu)
-mish: Callable[..., Tensor] = _with_inplace("mish", ag.mish)
-relu6: Callable[..., Tensor] = _with_inplace("relu6", ag.relu6)
-selu: Callable[..., Tensor] = _with_inplace("selu", ag.selu)
-silu: Callable[..., Tensor] = _with_inplace("silu", ag.silu)
-threshold: Callable[..., Tensor] = _with_inplace("threshold", ag.threshold)
 
 
 def _axis(axis: int, dim: int | None) -> int:
@@ -98,14 +87,15 @@ def _writing(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return call
 
 
-celu_: Callable[..., Tensor] = _writing(celu)
-elu_: Callable[..., Tensor] = _writing(elu)
-hardtanh_: Callable[..., Tensor] = _writing(hardtanh)
+# Rows state these forms: an activation with ``inplace``, and the one that writes.
+for _row in TABLE.values():
+    for _name in _row.names("F"):
+        globals()[_name] = _with_inplace(_name, getattr(ag, _row.name))
+    for _name in _row.names("F", written=True):
+        globals()[f"{_name}_"] = _writing(globals()[_name])
 leaky_relu_: Callable[..., Tensor] = _writing(leaky_relu)
 relu_: Callable[..., Tensor] = _writing(relu)
 rrelu_: Callable[..., Tensor] = _writing(rrelu)
-selu_: Callable[..., Tensor] = _writing(selu)
-threshold_: Callable[..., Tensor] = _writing(threshold)
 
 
 def softmin(input: Tensor, dim: int | None = None, *, dtype: Any = None, axis: int | None = None) -> Tensor:

@@ -43,8 +43,8 @@ class MLP(Module):
 class TableMLP(Module):
     """The rows of a table: numbers (N, inputs) and ids (N, len(embeddings)), give (N, outputs).
 
-    Each category has an Embedding of (rows, dimensions), whose vector joins the numbers. ``hidden`` are the widths of
-    the layers between, each Linear, ReLU and Dropout.
+    Each category has an Embedding of (rows, dimensions); its vector joins the numbers. ``hidden`` are the widths of the
+    layers between, each Linear, ReLU and Dropout.
 
     >>> model = TableMLP(4, 3, hidden=[16], embeddings=[(7, 2)])
     >>> model.layers[0].in_features

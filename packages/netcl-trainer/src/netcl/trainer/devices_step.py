@@ -55,9 +55,9 @@ def is_mean_over_samples(loss_fn: Any, target: Any) -> bool:
 
 
 class DevicesStep:
-    """Runs the steps of ``step``, whose model is a DataParallel on several devices of this process, by a TrainStep.
+    """Runs the steps of ``step`` for a DataParallel on several devices of this process, by a TrainStep.
 
-    The losses and metrics are those of each device's samples, summed per device. After each capture, and every
+    The losses and metrics are of each device's samples, summed per device. After each capture, and every
     NETCL_CHECK_CAPTURE steps, a shadow step runs replayed and operation by operation from the same state, as in
     ``CompiledStep``.
     """
@@ -70,8 +70,8 @@ class DevicesStep:
 
     @staticmethod
     def serves(step: TrainingStep) -> bool:
-        """Returns True if steps like this can run by a TrainStep: on devices whose shares do not follow their measured
-        speeds, without a group of processes, accumulation, float16, and TerminateOnNaN.
+        """Returns True if steps like this can run by a TrainStep: on devices with shares that do not follow their
+        measured speeds, without a group of processes, accumulation, float16, and TerminateOnNaN.
         """
         model = step.model
         return (
@@ -148,7 +148,7 @@ class DevicesStep:
         return loss
 
     def _shadow(self, train: TrainStep, batch: Batch) -> None:
-        """Replays one step and runs it op by op from the same state, whose values are kept."""
+        """Replays one step and runs it op by op from the same state; its values are kept."""
         replays = train.replays
 
         def replay() -> None:

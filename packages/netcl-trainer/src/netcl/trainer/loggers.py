@@ -209,8 +209,8 @@ class MLflowLogger(_Remote):
         if self.run_id:
             self._client.update_run(self.run_id, status="RUNNING")
             return
-        found = self._client.get_experiment_by_name(self.experiment)
-        place = self._client.create_experiment(self.experiment) if found is None else found.experiment_id
+        experiment = self._client.get_experiment_by_name(self.experiment)
+        place = self._client.create_experiment(self.experiment) if experiment is None else experiment.experiment_id
         self.run_id = str(self._client.create_run(place, run_name=self.name).info.run_id)
         for key, value in {**_settings(trainer), **self.params}.items():
             self._client.log_param(self.run_id, key, value)

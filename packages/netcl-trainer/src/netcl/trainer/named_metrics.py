@@ -38,7 +38,7 @@ def _label_accuracy(output: Tensor, target: Tensor) -> Tensor:
 
 
 def top5(output: Tensor, target: Tensor) -> Tensor:
-    """Returns the fraction of samples whose class is among the five largest of ``output`` (N, C, ...): ids (N, ...)."""
+    """Returns the fraction of samples with the class among the five largest of ``output`` (N, C, ...): ids (N, ...)."""
     _check_classes("top5", output, target)
     ids = ops.reshape(ops.cast(target, dtype="int32"), (target.shape[0], 1, *target.shape[1:]))
     own = ops.gather(output, 1, ids)
@@ -119,7 +119,7 @@ def are_labels(loss_fn: Any) -> bool:
 
 
 def on_device(metric: Any, loss_fn: Any) -> MetricFn | None:
-    """Returns the function of a metric whose mean over batches is that of the epoch; None for another one."""
+    """Returns the function of a metric with a mean over batches equal to the epoch's; None for another one."""
     if metric == "accuracy" and are_labels(loss_fn):
         return _label_accuracy
     if isinstance(metric, str):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ALIASES", "FUNCTIONS", "extended"]
+__all__ = ["ROWS", "FUNCTIONS", "extended"]
 
-ALIASES = {
+ROWS = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
     "arctan2": "atan2", "arctanh": "atanh", "concat": "cat", "divide": "div", "greater": "gt", "greater_equal": "ge",
     "less": "lt", "less_equal": "le", "multiply": "mul", "negative": "neg", "not_equal": "ne", "subtract": "sub",

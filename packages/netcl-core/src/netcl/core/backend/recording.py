@@ -98,7 +98,7 @@ class Recording:
         self.begins.append(len(self._launches))
 
     def replay(self, part: int | None = None) -> None:
-        """Runs all launches in order, or those of a part."""
+        """Runs all launches in order, or the launches of a part."""
         if not part:
             for before in self._marks.values():
                 before()

@@ -52,6 +52,10 @@ class OpRow:
     ``product(*args, **kwargs)`` of a computed row describes the Product that a call is, for an engine to repeat the
     call; None for a call that is more than one matrix product. ``view``: a computed row gives a view of its operand
     where its strides allow one.
+
+    ``forms``: the other forms in which PyTorch has the op, with ``*`` for its name: ``x.*`` a method, ``x.*_`` the
+    method that writes the result into the tensor, ``nc.*_`` the function that does, ``F.*`` a function of
+    nn.functional with the argument ``inplace``, ``F.*_`` the one that writes.
     """
 
     name: str
@@ -73,6 +77,13 @@ class OpRow:
     saves: Mapping[str, tuple[str, ...]] | None = None
     product: Callable[..., Any] | None = None
     view: bool = False
+    forms: str = ""
+
+    def names(self, space: str, written: bool = False) -> list[str]:
+        """Returns names of forms in ``space`` (x, nc or F): plain ones, or ``written`` ones without their last _."""
+        forms = (form.partition(".") for form in self.forms.split())
+        names = [name.replace("*", self.name) for place, _, name in forms if place == space]
+        return [name.removesuffix("_") for name in names if name.endswith("_") == written]
 
 
 TABLE: dict[str, OpRow] = {}

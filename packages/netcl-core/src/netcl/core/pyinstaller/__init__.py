@@ -8,5 +8,5 @@ __all__ = ["hook_dirs"]
 
 
 def hook_dirs() -> list[str]:
-    """Returns the folder of ``hook-netcl.py``. It is no package, so that its module is not among those of netcl."""
+    """Returns the folder of ``hook-netcl.py``. It is no package, so that its module is no module of netcl."""
     return [str(Path(__file__).parent / "hooks")]

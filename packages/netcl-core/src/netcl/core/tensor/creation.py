@@ -69,7 +69,7 @@ class Creation(Methods[ResultT]):
         requires_grad: bool = False,
         persistent: bool = False,
     ) -> ResultT:
-        """A tensor of ``shape`` whose elements are all ``value``."""
+        """Returns a tensor of ``shape`` filled with ``value``."""
         return cls.from_shape(queue, shape, dtype, fill=value, persistent=persistent, requires_grad=requires_grad)
 
     @classmethod

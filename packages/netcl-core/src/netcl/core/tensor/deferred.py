@@ -13,7 +13,7 @@ from netcl.core.tensor.storage import lock as lock
 
 
 def is_deferred(value: Any) -> bool:
-    """True if ``value`` is a tensor whose storage is still to be computed."""
+    """Returns True if the storage of the tensor ``value`` is still to be computed."""
     return isinstance(value, TensorData) and value._storage.deferred is not None
 
 

@@ -56,7 +56,7 @@ def export(x: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | N
         raise BufferError("__dlpack__: NumPy, which makes the capsule, has no bfloat16; write x.float()")
     wanted = None if dl_device is None else tuple(int(part) for part in dl_device)
     if wanted not in (None, CPU):
-        raise BufferError(f"__dlpack__: tensors are exported to the host, {CPU}, not to device {wanted}")
+        raise BufferError(f"__dlpack__: expected the host, {CPU}, as the device, got {wanted}")
     array = None if copy else shared(x)
     if array is None:
         if copy is False or (copy is None and wanted is None):
@@ -74,7 +74,7 @@ def export(x: Any, stream: Any, max_version: Any, dl_device: Any, copy: bool | N
 def array_of(source: Any) -> Array:
     """The array of an object that has ``__dlpack__``; BufferError if its memory is not the host's."""
     if not hasattr(source, "__dlpack__"):
-        raise TypeError(f"from_dlpack takes an object with __dlpack__, not {type(source).__name__}")
+        raise TypeError(f"from_dlpack: expected an object with __dlpack__, got {type(source).__name__}")
     if isinstance(source, np.ndarray):  # through a capsule, NumPy before 2.1 makes it read-only
         return source
     if source.__dlpack_device__()[0] != CPU[0]:

@@ -117,7 +117,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     copy else. Raises TypeError for anything but an array.
     """
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"from_numpy takes an array, not {type(array).__name__}; write nc.tensor(data)")
+        raise TypeError(f"from_numpy: expected an array, got {type(array).__name__}; write nc.tensor(data)")
     made: Tensor = Tensor.from_host(array, dtype=str(array.dtype) if array.dtype == np.float64 else None, copy=False)
     return made
 
@@ -221,7 +221,7 @@ def from_file(
     if not shared:
         data = np.fromfile(filename, stored, size)
         if data.size < size:
-            raise ValueError(f"from_file: {filename} has {data.size} elements of {name}, not {size}")
+            raise ValueError(f"from_file: expected {size} elements of {name} in {filename}, got {data.size}")
         return _of_memory(data, name, requires_grad, device)
     with open(filename, "ab") as file:
         if file.tell() < size * stored.itemsize:
@@ -246,7 +246,7 @@ def full(
     requires_grad: bool = False,
     **same: Unpack[Accepted],
 ) -> Tensor:
-    """Returns a tensor of ``size`` whose elements are ``fill_value``; its dtype is that of the value."""
+    """Returns a tensor of ``size`` filled with ``fill_value``, by default in the dtype of the value."""
     check_accepted("full", same)
     if dtype is None:
         kind = fill_value.item() if isinstance(fill_value, (Tensor, np.generic)) else fill_value
@@ -312,8 +312,8 @@ def empty_strided(
 
 
 def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], **options: Any) -> Tensor:
-    """Returns a tensor of ``size`` with undefined content, of which the axes are in the order ``physical_layout`` in
-    memory. The options are those of ``empty_strided``.
+    """Returns a tensor of ``size`` with undefined content and its axes in the order ``physical_layout`` in memory. The
+    options are as in ``empty_strided``.
     """
     order = tuple(physical_layout)
     if sorted(order) != [*builtins.range(len(size))]:
@@ -440,9 +440,9 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
     if indexing not in ("ij", "xy"):
-        raise ArgumentError(f"meshgrid: indexing is 'ij' or 'xy', not {indexing!r}")
+        raise ArgumentError(f"meshgrid: expected indexing 'ij' or 'xy', got {indexing!r}")
     if any(x.ndim > 1 for x in given):
-        raise ShapeError(f"meshgrid takes vectors, not shapes {[x.shape for x in given]}")
+        raise ShapeError(f"meshgrid: expected vectors, got shapes {[x.shape for x in given]}")
     order = (
         [1, 0, *builtins.range(2, len(given))]
         if indexing == "xy" and len(given) > 1
@@ -596,8 +596,8 @@ def normal(
     requires_grad: bool = False,
     **same: Unpack[Accepted],
 ) -> Tensor:
-    """Returns normal numbers of ``size``, or with means and deviations from tensors that broadcast, of which the
-    gradients are zero as in PyTorch: ``mean + std * nc.randn_like(mean)`` has others.
+    """Returns normal numbers of ``size``, or with means and deviations from tensors that broadcast, with gradients of
+    zero as in PyTorch: ``mean + std * nc.randn_like(mean)`` has others.
     """
     check_accepted("normal", same)
     if size is not None:

@@ -114,8 +114,8 @@ def histogramdd(
     and the highest edge of each axis, one after the other. A bin includes its lower edge, the last one both.
     ``density``: divided by the sum and the size of the cell.
     """
-    found, *edges = _call("histogram_grid", input, weight, bins, range, density)
-    return found, tuple(edges)
+    counts, *edges = _call("histogram_grid", input, weight, bins, range, density)
+    return counts, tuple(edges)
 
 
 def to_dlpack(tensor: Tensor) -> Any:
@@ -225,7 +225,7 @@ def grid_sampler(
     ``interpolation_mode``: 0 bilinear, 1 nearest, 2 bicubic; ``padding_mode``: 0 zeros, 1 border, 2 reflection.
     """
     if interpolation_mode not in range(3) or padding_mode not in range(3):
-        raise ValueError(f"grid_sampler: modes are 0, 1 or 2, not {interpolation_mode} and {padding_mode}")
+        raise ValueError(f"grid_sampler: expected modes 0, 1 or 2, got {interpolation_mode} and {padding_mode}")
     return _call(  # type: ignore[no-any-return]
         "grid_sample", input, grid, _SAMPLED[interpolation_mode], _OUTSIDE[padding_mode], align_corners
     )
@@ -292,10 +292,10 @@ def rnn_relu_cell(
 # -- copies of views ---------------------------------------------------------------------------------------------------
 
 
-def _copied(found: Any) -> Any:
-    if isinstance(found, (tuple, list)):
-        return tuple(_call("clone", one) for one in found)
-    return _call("clone", found)
+def _copied(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return tuple(_call("clone", one) for one in value)
+    return _call("clone", value)
 
 
 def alias_copy(input: Tensor) -> Tensor:

@@ -1,10 +1,10 @@
-"""Generators of random numbers: a seed and a count of Philox counters used, the process's own and those of programs.
+"""Generators of random numbers: a seed and a count of Philox counters used, the process's own and the ones of programs.
 
 A draw takes its numbers from the generator that ``drawing_from`` sets in the calling thread, else from the process's,
-which ``standing_in`` replaces in that thread alone.
-NETCL_SEED seeds the process's generator; without it each process is different. A generator with other ``numbers`` than
-"philox" gives draws on CPUs those of a class in ``HOST_NUMBERS``, which extensions fill: with "mt19937" they are those
-of PyTorch. GPUs, dropout and captured steps use its Philox counters.
+which ``standing_in`` replaces in that thread alone. NETCL_SEED seeds the process's generator; without it each process
+is different. A generator with other ``numbers`` than "philox" gives draws on CPUs the numbers of a class in
+``HOST_NUMBERS``, which extensions fill: with "mt19937" they are those of PyTorch. GPUs, dropout and captured steps use
+its Philox counters.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class Generator:
 
     The numbers do not depend on the device, so one generator serves all devices; ``device`` is kept for programs that
     read it. A generator that was not seeded begins with PyTorch's default seed, the same in every process. The numbers
-    of a seed are Philox's; with ``numbers="mt19937"``, of an extension, draws on CPUs have those of PyTorch.
-    Raises ValueError for names that no extension has.
+    of a seed are Philox's; with ``numbers="mt19937"``, of an extension, draws on CPUs have PyTorch's numbers. Raises
+    ValueError for names that no extension has.
 
     >>> g = Generator().manual_seed(7)
     >>> state = g.get_state()
@@ -114,7 +114,7 @@ class Generator:
         """Sets the seed, any int taken modulo 2**64, and resets the position; returns the generator."""
         given: Any = seed
         if isinstance(given, float) and not given.is_integer():
-            raise TypeError(f"a seed is a whole number, not {seed!r}")
+            raise TypeError(f"expected a whole number as seed, got {seed!r}")
         _settle()
         with lock:
             self._seed, self.offset = int(seed) % 2**64, 0

@@ -179,7 +179,7 @@ def load() -> Gradients:
 
 
 def attach(tensor: Any, grad_fn: Any) -> None:
-    """Makes ``tensor``, referenced by the caller alone, a result whose gradient ``grad_fn`` carries further."""
+    """Makes ``tensor``, referenced by the caller alone, a result: ``grad_fn`` carries its gradient further."""
     tensor._requires_grad = True
     tensor._grad_fn = grad_fn
 

@@ -27,9 +27,9 @@ def check_shape(shape: Any) -> tuple[int, ...]:
         sizes = (shape,)
     for size in sizes:
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
-            raise SizeKindError(f"a shape needs whole, non-negative lengths, not {sizes}")
+            raise SizeKindError(f"expected a shape of whole, non-negative lengths, got {sizes}")
         if size < 0:
-            raise ShapeError(f"a shape needs whole, non-negative lengths, not {sizes}")
+            raise ShapeError(f"expected a shape of whole, non-negative lengths, got {sizes}")
     sizes = tuple([int(size) for size in sizes])
     if math.prod(sizes) > _MOST_ELEMENTS or max(sizes, default=0) > _MOST_ELEMENTS:
         raise ShapeError(f"a tensor of shape {sizes} has more elements than memory can be addressed")
@@ -38,7 +38,7 @@ def check_shape(shape: Any) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def _default_dtype(dtype: np.dtype[Any]) -> str:
-    """The dtype of host data by the contract: a supported one is kept, but float64, of which Python numbers are made,
+    """The dtype of host data by the contract: a supported one is kept, but float64, the dtype of Python numbers,
     becomes float32.
     """
     name = str(dtype.name)
@@ -52,7 +52,7 @@ def _default_dtype(dtype: np.dtype[Any]) -> str:
 
 
 def _python_integers(data: Any, values: Array, dtype: str | None) -> Array:
-    """Python numbers, of which NumPy has made ``values``: as they are, or integers as objects if NumPy rounded them.
+    """Python numbers that NumPy has converted to ``values``: as they are, or integers as objects if NumPy rounded them.
 
     Raises OverflowError for an integer that does not fit ``dtype`` (None: int64), which NumPy stores as uint64, float64
     or objects, or wraps.

@@ -12,8 +12,8 @@ def draw_on_host(engine: Any, kind: str, *arguments: Any) -> Any:
     """Returns the numbers of a draw of the calling thread on ``engine``, an array: ``host.kind(*arguments)`` of its
     generator, in which tensors are read.
 
-    Returns None if Philox draws: on GPUs, in captured steps, whose replays draw again, and for generators without such
-    numbers.
+    Returns None if Philox draws: on GPUs, in captured steps, as their replays draw again, and for generators without
+    such numbers.
     """
     host = generator_of_thread().host
     if host is None or engine.handle.device_type.lower() != "cpu" or open_here(engine) is not None:

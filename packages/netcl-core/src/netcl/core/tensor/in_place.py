@@ -151,7 +151,7 @@ def data_of(tensor: Any) -> Any:
 
 @event
 def set_data(tensor: Any, data: Any) -> None:
-    """Puts ``tensor`` on the storage of ``data``, whose shape and dtype it takes.
+    """Puts ``tensor`` on the storage of ``data``, with the shape and dtype of ``data``.
 
     DTypeError if a tensor that requires grad would become an integer tensor; RuntimeError for the result of an op.
     """

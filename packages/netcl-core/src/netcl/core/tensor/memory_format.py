@@ -30,7 +30,7 @@ class memory_format(_Named):
 
 
 class layout(_Named):
-    """A way to store elements: ``strided``, the layout of all tensors, and those of ``SparseTensor``."""
+    """A way to store elements: ``strided``, the layout of all tensors, and the layouts of ``SparseTensor``."""
 
     __slots__ = ()
 
@@ -48,7 +48,7 @@ sparse_csr: layout = layout("sparse_csr")
 def check_format(op: str, given: Any) -> None:
     """Raises TypeError unless ``given`` is a memory format or None."""
     if given is not None and not isinstance(given, memory_format):
-        raise TypeError(f"{op}: memory_format is one such as nc.channels_last, not {given!r}")
+        raise TypeError(f"{op}: expected a memory_format such as nc.channels_last, got {given!r}")
 
 
 class Accepted(TypedDict, total=False):
@@ -69,5 +69,5 @@ def check_accepted(op: str, given: Mapping[str, Any]) -> None:
         if name not in Accepted.__annotations__:
             raise TypeError(f"{op}() got an unexpected keyword argument {name!r}")
     if given.get("layout") not in (None, strided):
-        raise TypeError(f"{op}: the layout is nc.strided, not {given['layout']!r}; write x.to_sparse()")
+        raise TypeError(f"{op}: expected the layout nc.strided, got {given['layout']!r}; write x.to_sparse()")
     check_format(op, given.get("memory_format"))

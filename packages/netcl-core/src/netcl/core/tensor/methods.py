@@ -1,8 +1,8 @@
 """The methods of tensors, as one table: PyTorch's names, each for a row of the op table or for a function here.
 
-To add the method of an op, add its name to ``SAME`` if its row has the same name and takes the tensor first, to
-``ALIASES`` if the row has another name, and to ``IN_PLACE`` if PyTorch has the form ``name_`` too, which writes the
-result into the tensor. A method with call forms of its own is a function below, under ``@_method``.
+The row of an op states its methods by ``forms``; ``method_names``, which tools/write_stubs.py writes, lists them for
+tensors that are made before netcl.ops is loaded. A method with call forms of its own is a function below, under
+``@_method``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import inspect
 import math
 import operator
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -35,49 +35,16 @@ from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import TABLE
 from netcl.core.process import grad_mode, naming
 from netcl.core.process.user_frame import level_outside
-from netcl.core.tensor import in_place, memory_format, views
+from netcl.core.tensor import in_place, memory_format, method_names, views
 from netcl.core.tensor.generator import Generator, drawing_from
 from netcl.core.tensor.host_draws import draw_on_host
 from netcl.core.tensor.operators import Operators, ResultT, check_power
 from netcl.core.tensor.size import Size
 
-# Methods with the name and the parameters of their row.
-SAME = """
-abs acos acosh add addcdiv addcmul addmm all amax amin any argmax argmin argsort asin asinh atan atan2 atanh baddbmm
-bincount bitwise_and bitwise_not bitwise_or bitwise_xor bmm ceil chunk clone copysign corrcoef cos cosh count_nonzero
-cov cummax cummin cumprod cumsum diag diagonal diff digamma div eq erf erfc erfinv exp exp2 expm1 flatten floor
-floor_divide gather ge gt hardshrink heaviside histc histogram hypot i0 index_add index_copy index_put
-index_reduce index_select isclose isfinite isinf isnan kron kthvalue le lerp lgamma log log10 log1p log2 log_softmax
-logaddexp logcumsumexp logdet logical_and logical_not logical_or logical_xor logit logsumexp lt masked_fill
-masked_select matmul matrix_exp max maximum mean median min minimum mode mul nan_to_num narrow ne neg nextafter nonzero
-outer prod quantile reciprocal relu renorm rot90 round rsqrt scatter_add scatter_reduce sigmoid
-sign signbit sin sinc sinh softmax sort split sqrt square squeeze std sub sum tan tanh topk trace tril triu trunc
-unbind unique_consecutive unsqueeze var xlogy
-"""
-
-# Other names of methods -> the name of the row.
-ALIASES = {
-    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-    "arctan2": "atan2", "arctanh": "atanh", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
-    "broadcast_to": "expand", "cholesky": "linalg_cholesky",
-    "det": "linalg_det", "fix": "trunc", "ger": "outer", "greater": "gt", "greater_equal": "ge",
-    "inverse": "linalg_inv", "less": "lt", "less_equal": "le", "matrix_power": "linalg_matrix_power", "mm": "matmul",
-    "multiply": "mul", "mv": "matmul", "mvlgamma": "multigammaln", "negative": "neg", "not_equal": "ne",
-    "pinverse": "linalg_pinv",  "remainder": "mod", "sgn": "sign", "slogdet": "linalg_slogdet",
-    "geqrf": "geqrf", "igamma": "igamma", "igammac": "igammac", "ormqr": "ormqr", "orgqr": "linalg_householder_product",
-     }  # fmt: skip
-
-# Methods that also exist as ``name_``, which gives the tensor the values of the result.
-IN_PLACE = """
-abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr arccos arccosh arcsin arcsinh arctan arctan2 arctanh
-asin asinh atan atan2 atanh baddbmm bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
-bitwise_xor ceil clamp clamp_max clamp_min clip copysign cos cosh cumprod cumsum deg2rad digamma div divide eq erf erfc
-erfinv exp exp2 expm1 fix float_power floor floor_divide fmod frac gcd ge greater greater_equal gt heaviside hypot i0
-igamma igammac index_add index_copy index_fill index_put index_reduce lcm ldexp le lerp less less_equal lgamma log log10
-log1p log2 logical_and logical_not logical_or logical_xor logit lt masked_fill masked_scatter mul multiply mvlgamma
-nan_to_num ne neg negative nextafter not_equal polygamma pow put rad2deg reciprocal relu remainder renorm round rsqrt
-scatter scatter_add scatter_reduce sgn sigmoid sign sin sinc sinh sqrt square sub subtract tan tanh tril triu
-true_divide trunc xlogy
+# Functions here that also exist as ``name_``, which gives the tensor the values of the result.
+_IN_PLACE = """
+add addbmm addmv addr clamp clamp_max clamp_min clip deg2rad div divide float_power fmod frac gcd index_fill lcm ldexp
+masked_scatter polygamma pow put rad2deg round scatter sub subtract true_divide
 """
 
 _Method = Callable[..., Any]
@@ -266,7 +233,7 @@ _FUNCTIONS["moveaxis"] = movedim
 
 @_method
 def unflatten(x: Any, dim: int, sizes: Sequence[int]) -> Any:
-    """The axis ``dim`` as several axes of lengths ``sizes``, one of which may be -1."""
+    """The axis ``dim`` as several axes of lengths ``sizes``; one length may be -1."""
     at = _axis(x, dim, "unflatten")
     length, product = x.shape[at], math.prod(sizes)
     if -1 in sizes and product < 0 and length % -product == 0:
@@ -311,8 +278,8 @@ def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
 
 @_method
 def as_strided(x: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
-    """The elements of the storage at storage_offset + i * stride, of shape ``size``: a view, of which a write into
-    elements that share memory is refused. The offset is by default that of the tensor.
+    """The elements of the storage at storage_offset + i * stride, of shape ``size``: a view; a write into elements that
+    share memory is refused. The offset is by default that of the tensor.
 
     Raises ShapeError for negative numbers and outside of the storage.
     """
@@ -366,8 +333,8 @@ def _resized(x: Any, sizes: tuple[int, ...], op: str) -> Any:
 
 @_method
 def resize_(x: Any, *sizes: Any, memory_format: Any = None) -> Any:
-    """Gives the tensor another shape in place: the first elements of its storage, or if that is too small new memory,
-    of which the elements behind the present ones are undefined.
+    """Gives the tensor another shape in place: the first elements of its storage, or if that is too small new memory;
+    the elements behind the present ones are undefined.
 
     Raises RuntimeError for a tensor that requires grad, UnsupportedError if it grows and has views or is one.
     """
@@ -622,12 +589,12 @@ def unique(
     _, first, inverse, counts = np.unique(
         rows.reshape(len(rows), -1), return_index=True, return_inverse=True, return_counts=True, axis=0
     )
-    found = [_call("index_select", x, at, x.engine.tensor(first.astype(np.int64), "int64"))]
+    results = [_call("index_select", x, at, x.engine.tensor(first.astype(np.int64), "int64"))]
     if return_inverse:
-        found.append(x.engine.tensor(inverse.reshape(-1).astype(np.int64), "int64"))
+        results.append(x.engine.tensor(inverse.reshape(-1).astype(np.int64), "int64"))
     if return_counts:
-        found.append(x.engine.tensor(counts.astype(np.int64), "int64"))
-    return tuple(found) if len(found) > 1 else found[0]
+        results.append(x.engine.tensor(counts.astype(np.int64), "int64"))
+    return tuple(results) if len(results) > 1 else results[0]
 
 
 # -- dtype and place ---------------------------------------------------------------------------------------------------
@@ -751,7 +718,7 @@ def pin_memory(x: Any, device: Any = None) -> Any:
 
 @_method
 def get_device(x: Any) -> int:
-    """The index of the tensor's device among those of its type, -1 for a CPU."""
+    """Returns the index of the tensor's device among the devices of its type, -1 for a CPU."""
     return -1 if x.is_cpu else int(x.device.selector.rpartition(":")[2])
 
 
@@ -906,13 +873,13 @@ def _axes(name: str, dim: Any, keepdim: bool, numpy_names: dict[str, Any]) -> di
     for own, given, default in (("axis", dim, None), ("keepdims", keepdim, False)):
         if own in numpy_names and given is not default:
             raise TypeError(f"{name}: give {'dim' if own == 'axis' else 'keepdim'} or {own}, not both")
-    found = {
+    names = {
         "axis": numpy_names.pop("axis", every_axis_if_empty(dim)),
         "keepdims": numpy_names.pop("keepdims", keepdim),
     }
     if numpy_names:
         raise TypeError(f"{name}() got an unexpected keyword argument {next(iter(numpy_names))!r}")
-    return found
+    return names
 
 
 for _name in ("sum", "mean", "prod"):
@@ -1133,10 +1100,10 @@ def frexp(x: Any) -> tuple[Any, Any]:
     """(mantissa, exponent) with x = mantissa * 2**exponent and the mantissa in [0.5, 1); exponents from the host."""
     if not dtypes.is_floating(x.dtype):
         raise DTypeError(f"frexp: expected floating values, got {x.dtype}")
-    found = np.frexp(x.to_host())[1].astype(np.int32)
-    half = found // 2  # two factors, since one would overflow for subnormal numbers
-    down = [x.engine.tensor(np.ldexp(1.0, -part), "float32").astype(x.dtype) for part in (half, found - half)]
-    return _call("mul", _call("mul", x, down[0]), down[1]), x.engine.tensor(found, "int32")
+    exponents = np.frexp(x.to_host())[1].astype(np.int32)
+    half = exponents // 2  # two factors, since one would overflow for subnormal numbers
+    down = [x.engine.tensor(np.ldexp(1.0, -part), "float32").astype(x.dtype) for part in (half, exponents - half)]
+    return _call("mul", _call("mul", x, down[0]), down[1]), x.engine.tensor(exponents, "int32")
 
 
 @_method
@@ -1184,7 +1151,7 @@ def nanquantile(x: Any, q: Any, dim: int | None = None, keepdim: bool = False, *
     at = 0 if dim is None else _axis(x, dim, "nanquantile")
     ranked = _call("sort", flat, at)[0]
     there = _call("sum", _call("logical_not", _call("isnan", flat)).astype(x.dtype), axis=at, keepdims=True)
-    found = []
+    values = []
     shares = np.asarray(q, np.float64)
     for share in shares.reshape(-1).tolist():
         if not 0 <= share <= 1:
@@ -1203,10 +1170,10 @@ def nanquantile(x: Any, q: Any, dim: int | None = None, keepdim: bool = False, *
             raise ArgumentError(f"nanquantile: no interpolation {interpolation!r}")
         ends = [_call("gather", ranked, at, each.astype("int64")) for each in (low, high)]
         one = _call("lerp", *ends, weight)
-        found.append(one if keepdim and dim is not None else _call("squeeze", one, at))
+        values.append(one if keepdim and dim is not None else _call("squeeze", one, at))
     if keepdim and dim is None:
-        found = [_call("reshape", one, shape=(1,) * x.ndim) for one in found]
-    return _call("stack", found, 0) if shares.ndim else found[0]
+        values = [_call("reshape", one, shape=(1,) * x.ndim) for one in values]
+    return _call("stack", values, 0) if shares.ndim else values[0]
 
 
 # -- matrices ----------------------------------------------------------------------------------------------------------
@@ -1312,7 +1279,7 @@ def lu_solve(x: Any, LU_data: Any, LU_pivots: Any) -> Any:
 def triangular_solve(
     x: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Any, Any]:
-    """(the solution of A y = x, a copy of A) for a triangular A, of which only the one triangle is read."""
+    """(the solution of A y = x, a copy of A) for a triangular A; the other triangle is not read."""
     kept = _call("triu" if upper else "tril", A, (1 if upper else -1) if unitriangular else 0)
     if unitriangular:
         kept = _call("add", kept, A.engine.tensor(np.eye(A.shape[-1]), A.dtype))
@@ -1356,14 +1323,14 @@ def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
 
 @_method
 def where(x: Any, condition: Any, other: Any) -> Any:
-    """This tensor's elements under ``condition``, elsewhere those of ``other``."""
+    """Returns this tensor's elements under ``condition``, elsewhere the elements of ``other``."""
     return _call("where", condition, x, other)
 
 
 @_method
 def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
-    """A copy whose elements under the mask are the elements of ``source``, in order; ``x`` and the mask broadcast.
-    ShapeError if the elements are too few.
+    """Returns a copy: its elements under the mask are the elements of ``source``, in order; ``x`` and the mask
+    broadcast. ShapeError if the elements are too few.
     """
     given = mask.to_host() if _is_tensor(mask) else np.asarray(mask)
     shape = broadcast_shapes((x.shape, given.shape), "masked_scatter")
@@ -1388,9 +1355,9 @@ def put(x: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 @_method
 def nonzero_static(x: Any, *, size: int, fill_value: int = -1) -> Any:
     """The first ``size`` rows of ``nonzero``, with rows of ``fill_value`` if there are fewer."""
-    found = _call("nonzero", x)[:size]
-    missing = _made(x, (size - found.shape[0], x.ndim), fill_value, "int64", False)
-    return _call("concatenate", found, missing) if missing.shape[0] else found
+    positions = _call("nonzero", x)[:size]
+    missing = _made(x, (size - positions.shape[0], x.ndim), fill_value, "int64", False)
+    return _call("concatenate", positions, missing) if missing.shape[0] else positions
 
 
 @_method
@@ -1585,7 +1552,7 @@ def exponential_(x: Any, lambd: float = 1.0, *, generator: Generator | None = No
 def fill_diagonal_(x: Any, fill_value: Any, wrap: bool = False) -> Any:
     """Sets the elements of the main diagonal of a matrix to ``fill_value``."""
     if x.ndim != 2 or wrap:
-        raise ShapeError(f"fill_diagonal_: needs a matrix, not shape {x.shape}, and wrap=False")
+        raise ShapeError(f"fill_diagonal_: expected a matrix and wrap=False, got shape {x.shape}, wrap={wrap}")
     rows, columns = x.shape
     mask = x.engine.tensor(np.eye(rows, columns, dtype=bool), "bool")
     return in_place.write(x, _call("masked_fill", x, mask, fill_value))
@@ -1756,7 +1723,7 @@ def _with_old_forms(name: str, function: _Method) -> _Method:
 
 
 def _as_function(method: _Method) -> _Method:
-    """A method as a function of the front, of which the first parameter is PyTorch's ``input``."""
+    """Returns a method as a function of the front: its first parameter is PyTorch's ``input``."""
 
     signature = inspect.signature(method)
     has_out = "out" in signature.parameters
@@ -1790,15 +1757,11 @@ unique unsafe_split_with_sizes vdot vsplit
 """
 FUNCTIONS: dict[str, _Method] = {name: _with_old_forms(name, _as_function(_FUNCTIONS[name])) for name in _FRONT.split()}
 
-# Functions that write into their first operand: of methods ``name_``, and of rows that have no such method.
+# Functions that write into their first operand, of functions here that do.
 _FRONT_IN_PLACE = """
-as_strided resize_as
-abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil clamp clamp_max clamp_min
-clip conj_physical cos cosh deg2rad detach erf erfc exp exp2 expm1 fill fix floor frac gcd i0 index_put lcm ldexp log
-log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round rsqrt sigmoid sin sinc sinh sqrt square tan
-tanh trunc xlogy zero
+addmv as_strided clamp clamp_max clamp_min clip conj_physical deg2rad detach fill frac gcd lcm ldexp rad2deg resize_as
+round zero
 """
-_ROWS_IN_PLACE = "alpha_dropout celu dropout feature_alpha_dropout feature_dropout rrelu selu threshold"
 
 # Rows of which PyTorch's function has a parameter that only the method has.
 _EXTENDED = {
@@ -1858,28 +1821,33 @@ def _of_row(method: str, row: str) -> _Method:
             args, kwargs = (None, *args[1:]), {**kwargs, "unbiased": args[0]}
         return dispatch.call(row, x, *args, record=True, **kwargs)
 
-    found = call_with_flag if row in ("std", "var") else call
-    found.__doc__ = f"``netcl.{row}`` of this tensor."
-    found.__name__ = method
-    return found
+    called = call_with_flag if row in ("std", "var") else call
+    called.__doc__ = f"``netcl.{row}`` of this tensor."
+    called.__name__ = method
+    return called
 
 
 def describe() -> None:
-    """Gives methods the signatures and docstrings of their rows; ``netcl.ops`` calls it when it is loaded."""
-    rows = {**{name: name for name in SAME.split()}, **ALIASES}
+    """Gives methods the signatures and docstrings of their rows; ``netcl.ops`` calls it when it is loaded.
+
+    Adds the methods of rows that ``method_names`` does not list yet.
+    """
+    for row in TABLE.values():
+        known = (name for name in row.names("x") if ROWS.get(name) != row.name)
+        _add_forms(dict.fromkeys(known, row.name), row.names("x", written=True), row.names("nc", written=True))
     for name, method in _FUNCTIONS.items():
         signature = _of_method(inspect.signature(method))
         method.__signature__ = getattr(Methods, name).__signature__ = signature  # type: ignore[attr-defined]
-        rows.pop(name, None)
-    for name, row_name in rows.items():
+    for name, row_name in ROWS.items():
         method, row = getattr(Methods, name), TABLE[row_name]
         method.__signature__, method.__doc__ = _of_method(row.signature), row.doc
-    for name in IN_PLACE.split():
+    for name in IN_PLACE:
         getattr(Methods, f"{name}_").__signature__ = getattr(Methods, name).__signature__
-    for name in _FRONT_IN_PLACE.split():
-        FUNCTIONS[f"{name}_"].__signature__ = _of_function(getattr(Methods, f"{name}_").__signature__)  # type: ignore[attr-defined]
-    for name in _ROWS_IN_PLACE.split():
-        FUNCTIONS[f"{name}_"].__signature__ = _of_function(TABLE[name].signature)  # type: ignore[attr-defined]
+    for name in FRONT_IN_PLACE:
+        signature = (
+            getattr(Methods, f"{name}_").__signature__ if hasattr(Methods, f"{name}_") else TABLE[name].signature
+        )
+        FUNCTIONS[f"{name}_"].__signature__ = _of_function(signature)  # type: ignore[attr-defined]
 
 
 def _of_method(signature: inspect.Signature) -> inspect.Signature:
@@ -1906,15 +1874,6 @@ def _writing(name: str, method: _Method) -> _Method:
     return call
 
 
-def _table() -> Iterator[tuple[str, _Method]]:
-    found = {name: _with_old_forms(name, _of_row(name, name)) for name in SAME.split()}
-    found.update((name, _of_row(name, row)) for name, row in ALIASES.items())
-    found.update((name, from_here(_with_old_forms(name, function))) for name, function in _FUNCTIONS.items())
-    yield from found.items()
-    for name in IN_PLACE.split():
-        yield f"{name}_", _writing(name, found[name])
-
-
 # Properties that are False for every tensor: kinds of devices and of tensors that there are not.
 NEVER = (
     *("is_ipu", "is_maia", "is_mkldnn", "is_mps", "is_mtia", "is_nested", "is_quantized", "is_sparse_csr"),
@@ -1923,7 +1882,7 @@ NEVER = (
 
 
 class Methods(Operators[ResultT], Generic[ResultT]):
-    """The methods of a tensor; those of the table are added below. A base of Tensor."""
+    """The methods of a tensor; the methods of the table are added below. A base of Tensor."""
 
     __slots__ = ()
 
@@ -1938,7 +1897,7 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         if self.ndim == 0:
             return cast(ResultT, self)
         if self.ndim < 2:
-            raise ShapeError(f"mT: needs a matrix or a stack of them, not shape {self.shape}")
+            raise ShapeError(f"mT: expected a matrix or a stack of them, got shape {self.shape}")
         return cast(ResultT, _swapped(self, -2, -1, "mT"))
 
     @property
@@ -1989,14 +1948,30 @@ class Methods(Operators[ResultT], Generic[ResultT]):
         return self._grad_fn is None or cast(Any, self).grad_fn is None
 
 
-for _name, _function in _table():
-    setattr(Methods, _name, _function)
+def _add_forms(rows: dict[str, str], in_place: Iterable[str], front: Iterable[str]) -> None:
+    """Adds methods (name -> row), the forms ``name_`` of methods, and functions of that form, unless they exist."""
+    for name, row in rows.items():
+        ROWS[name] = row
+        setattr(Methods, name, _with_old_forms(name, _of_row(name, row)))
+    for name in (name for name in in_place if name not in IN_PLACE):
+        IN_PLACE.append(name)
+        setattr(Methods, f"{name}_", _writing(name, getattr(Methods, name)))
+    for name in (name for name in front if name not in FRONT_IN_PLACE):
+        FRONT_IN_PLACE.append(name)
+        method = getattr(Methods, f"{name}_", None) or _writing(name, _of_row(name, name))
+        FUNCTIONS[f"{name}_"] = _as_function(method)
+
+
+# Methods -> their rows, and names with a form ``name_``: as a method, and as a function.
+ROWS: dict[str, str] = {}
+IN_PLACE: list[str] = []
+FRONT_IN_PLACE: list[str] = []
+for _name, _function in _FUNCTIONS.items():
+    setattr(Methods, _name, from_here(_with_old_forms(_name, _function)))
 for _name in NEVER:
     setattr(Methods, _name, property(_FUNCTIONS["is_conj"], doc="False: there are no such tensors here."))
 for _name, _same in {"ndimension": "dim", "nelement": "numel"}.items():
     setattr(Methods, _name, _FUNCTIONS[_same])
-
-for _name in _FRONT_IN_PLACE.split():
-    FUNCTIONS[f"{_name}_"] = _as_function(getattr(Methods, f"{_name}_"))
-for _name in _ROWS_IN_PLACE.split():
-    FUNCTIONS[f"{_name}_"] = _as_function(_writing(_name, _of_row(_name, _name)))
+_add_forms({}, _IN_PLACE.split(), _FRONT_IN_PLACE.split())
+_listed = (entry.partition("=") for entry in method_names.ROWS.split())
+_add_forms({name: row or name for name, _, row in _listed}, method_names.IN_PLACE.split(), method_names.FRONT.split())

@@ -30,7 +30,7 @@ def check_power(base: Any, exponent: Any) -> None:
 
 
 class Operators(TensorData, Generic[ResultT]):
-    """The operators of a tensor, whose results are of class ``ResultT``; a base of Tensor."""
+    """The operators of a tensor, with results of class ``ResultT``; a base of Tensor."""
 
     __slots__ = ()
 
@@ -172,8 +172,8 @@ class Operators(TensorData, Generic[ResultT]):
         return self._call("ne", self, other) if isinstance(other, _COMPARABLE) else NotImplemented
 
     def __contains__(self, element: Any) -> bool:
-        found: Any = self._call("any", self._call("eq", self, element))
-        return bool(found)
+        equal: Any = self._call("any", self._call("eq", self, element))
+        return bool(equal)
 
     def __lt__(self, other: Any) -> ResultT:
         return self._call("lt", self, other)

@@ -33,7 +33,7 @@ def set_printoptions(
     """
     if profile is not None:
         if profile not in _PROFILES:
-            raise ValueError(f"set_printoptions: profile is one of {', '.join(_PROFILES)}, not {profile!r}")
+            raise ValueError(f"set_printoptions: expected a profile of {', '.join(_PROFILES)}, got {profile!r}")
         _options.update(_PROFILES[profile])
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     for name, value in given.items():

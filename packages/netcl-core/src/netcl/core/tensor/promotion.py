@@ -46,7 +46,7 @@ def result_type(tensor: Any, other: Any) -> DType:
             name = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else ""
             name = name or get_default_dtype()
         else:
-            raise TypeError(f"result_type takes tensors and numbers, not {type(value).__name__}")
+            raise TypeError(f"result_type: expected tensors and numbers, got {type(value).__name__}")
         ranked[level] = promote(ranked[level], name) if ranked[level] else name
     return OBJECTS[_combined(ranked[0], _combined(ranked[1], ranked[2]))]
 

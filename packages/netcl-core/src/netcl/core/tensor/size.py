@@ -27,8 +27,8 @@ class Size(tuple[int, ...]):
 
     # Slices and sums of sizes are sizes.
     def __getitem__(self, at: Any) -> Any:
-        found = tuple.__getitem__(self, at)
-        return Size(found) if isinstance(at, slice) else found
+        length = tuple.__getitem__(self, at)
+        return Size(length) if isinstance(at, slice) else length
 
     def __add__(self, other: Any) -> Size:
         return Size(tuple.__add__(self, tuple(other)))

@@ -1,4 +1,4 @@
-"""SparseTensor: matrices and arrays of which the elements that are not zero are stored, in COO or CSR.
+"""SparseTensor: matrices and arrays that store the elements other than zero, in COO or CSR.
 
 The elements are a tensor, and every op is a few ops on it, so that gradients flow to the elements and to dense
 operands. Positions are on the host (``sparse_pattern``). An op that would need zeros too raises UnsupportedError.
@@ -55,7 +55,7 @@ def _without_form(name: str) -> Callable[..., Any]:
 
 
 class SparseTensor:
-    """A tensor of ``shape`` of which only some elements are stored, the others are zero.
+    """A tensor of ``shape`` that stores only some elements; the others are zero.
 
     ``layout`` is ``nc.sparse_coo``, with positions of any number of leading axes and elements that are tensors of the
     other axes, or ``nc.sparse_csr``, a matrix by rows. Made by ``sparse_coo_tensor``, ``sparse_csr_tensor`` and
@@ -250,7 +250,7 @@ class SparseTensor:
             return self
         if self.sparse_dim() != 2 or self.dense_dim():
             raise ShapeError(
-                f"to_sparse_csr: a matrix of numbers, not shape {self.shape} with {self.dense_dim()} dense axes"
+                f"to_sparse_csr: expected a matrix of numbers, got {self.shape} with {self.dense_dim()} dense axes"
             )
         merged = self._merged()
         return SparseTensor(merged._pattern, merged._elements, sparse_csr)
@@ -461,7 +461,7 @@ class SparseTensor:
 
     @classmethod
     def __netcl_op__(cls, row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """The result of an op of the table of which an operand is sparse; UnsupportedError if it has no sparse form."""
+        """Returns the result of an op of the table with a sparse operand; UnsupportedError if it has no sparse form."""
         if row.name in _AT_ZERO.split():
             return _at_zero(row.name, *args, **kwargs)
         function = _FORMS.get(row.name)
@@ -663,12 +663,12 @@ def log_softmax(x: SparseTensor, axis: Any = -1, dtype: Any = None) -> SparseTen
 
 def _matrix(x: SparseTensor, op: str) -> SparseTensor:
     if x.sparse_dim() != 2 or x.dense_dim():
-        raise ShapeError(f"{op}: a sparse operand is a matrix of numbers, not of shape {tuple(x.shape)}", op=op)
+        raise ShapeError(f"{op}: expected a matrix of numbers as a sparse operand, got shape {tuple(x.shape)}", op=op)
     return x._merged()
 
 
 def matmul(a: Any, b: Any, tile: int = 16, *, transpose_a: bool = False, transpose_b: bool = False) -> Any:
-    """a @ b of matrices of which one or both are sparse: sparse if both are, else dense. Two axes at most."""
+    """Returns a @ b of one or two sparse matrices: sparse if both are, else dense. Two axes at most."""
     a = a.mT if transpose_a else a
     b = b.mT if transpose_b else b
     for one in (a, b):
@@ -686,8 +686,8 @@ def matmul(a: Any, b: Any, tile: int = 16, *, transpose_a: bool = False, transpo
         return _sparse_product(_matrix(a, "matmul"), _matrix(b, "matmul"))
     if isinstance(a, SparseTensor):
         column = b.ndim == 1
-        found = _product(_matrix(a, "matmul"), _call("reshape", b, shape=(-1, 1)) if column else b)
-        return _call("reshape", found, shape=(a.shape[0],)) if column else found
+        product = _product(_matrix(a, "matmul"), _call("reshape", b, shape=(-1, 1)) if column else b)
+        return _call("reshape", product, shape=(a.shape[0],)) if column else product
     if a.ndim == 1:
         return matmul(b.mT, a)
     return _call("permute", matmul(b.mT, _call("permute", a, axes=(1, 0))), axes=(1, 0))
@@ -715,7 +715,7 @@ def _sparse_product(a: SparseTensor, b: SparseTensor) -> SparseTensor:
 
 
 def addmm(x: Any, a: Any, b: Any, beta: float = 1.0, alpha: float = 1.0) -> Any:
-    """beta * x + alpha * a @ b, of which ``a`` or ``b`` is sparse and the others are dense."""
+    """Returns beta * x + alpha * a @ b; ``a`` or ``b`` is sparse, and the others are dense."""
     if isinstance(x, SparseTensor) or isinstance(a, SparseTensor) and isinstance(b, SparseTensor):
         _refuse("addmm", "takes one sparse matrix, a factor")
     product = matmul(a, b)
@@ -750,7 +750,7 @@ def _host(indices: Any, op: str) -> Array:
     if values.size == 0:
         return values.astype(np.int64)
     if values.dtype.kind not in "iu":
-        raise ShapeError(f"{op}: positions are whole numbers, not {values.dtype}", op=op)
+        raise ShapeError(f"{op}: expected whole numbers as positions, got {values.dtype}", op=op)
     return np.asarray(values, np.int64)
 
 
@@ -841,10 +841,10 @@ def sparse_csr_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> SparseTensor:
-    """Returns the matrix in CSR with ``values`` (nnz,) in the columns ``col_indices``; those of row r begin at
+    """Returns the matrix in CSR with ``values`` (nnz,) in the columns ``col_indices``; the values of row r begin at
     ``crow_indices[r]`` and end before ``crow_indices[r + 1]``. Columns rise within a row.
 
-    Other arguments as those of ``sparse_coo_tensor``. The positions are always checked: IndexError, ShapeError or
+    Other arguments are as in ``sparse_coo_tensor``. The positions are always checked: IndexError, ShapeError or
     ValueError.
 
     >>> sparse_csr_tensor([0, 1, 3], [2, 0, 2], [3.0, 4.0, 5.0], (2, 3), device="cpu").to_dense().tolist()
@@ -877,7 +877,7 @@ def of_dense(x: Tensor, sparse_dim: int | None = None, kind: Layout = sparse_coo
     """
     axes = x.ndim if sparse_dim is None else sparse_dim
     if not 0 <= axes <= x.ndim or not axes and x.ndim:
-        raise ShapeError(f"to_sparse: sparse_dim is from 1 to {x.ndim}, not {axes}")
+        raise ShapeError(f"to_sparse: expected sparse_dim from 1 to {x.ndim}, got {axes}")
     sizes, inner = x.shape[:axes], x.shape[axes:]
     engine = engine_for(x.queue)
     rows = _call("reshape", x, shape=(math.prod(sizes), *inner))
@@ -893,7 +893,9 @@ def of_dense(x: Tensor, sparse_dim: int | None = None, kind: Layout = sparse_coo
 def at_positions(x: Tensor, mask: SparseTensor) -> SparseTensor:
     """The elements of ``x`` at the positions of ``mask``, of the same shape, each once."""
     if not isinstance(mask, SparseTensor) or mask.shape != x.shape:
-        raise ShapeError(f"sparse_mask: the mask is a SparseTensor of shape {x.shape}, not {mask!r}", op="sparse_mask")
+        raise ShapeError(
+            f"sparse_mask: expected a SparseTensor of shape {x.shape} as mask, got {mask!r}", op="sparse_mask"
+        )
     pattern = mask._pattern.merged[0]
     rows = _call("reshape", x, shape=(math.prod(pattern.sizes), *x.shape[len(pattern.sizes) :]))
     return SparseTensor(pattern, _taken(rows, pattern.linear), mask.layout)

@@ -519,8 +519,8 @@ class Tensor(Creation["Tensor"]):
         in_place.set_data(self, data)
 
     def _geometry(self) -> Geometry:
-        found = geometry_of(self)
-        return Geometry(self.shape, contiguous_strides(self.shape)) if found is None else found
+        geometry = geometry_of(self)
+        return Geometry(self.shape, contiguous_strides(self.shape)) if geometry is None else geometry
 
     def stride(self, dim: int | None = None) -> Any:
         """The steps between elements along the axes, or along ``dim``, in elements of the storage; of a view in those

@@ -103,7 +103,7 @@ def set_default_tensor_type(t: Any) -> None:
     place, _, last = name.rpartition(".")
     if last not in _BY_NAME or place.endswith("cuda") or getattr(t, "home", None):
         raise TypeError(
-            f"set_default_tensor_type takes one of {', '.join(_BY_NAME)}, not {t!r}; write nc.set_default_dtype(dtype) "
-            "and nc.set_default_device(device)"
+            f"set_default_tensor_type: expected one of {', '.join(_BY_NAME)}, got {t!r}; write "
+            "nc.set_default_dtype(dtype) and nc.set_default_device(device)"
         )
     set_default_dtype(_BY_NAME[last].dtype)

@@ -248,7 +248,7 @@ class ViewStorage(Storage):
         self.root.invalidate_views(self)
 
     def scatter(self, source: Any = None, strides: Shape | None = None) -> None:
-        """Copies the elements into the root: those of the copy, or of ``source`` by ``strides``, of the same dtype."""
+        """Copies elements into the root, from the copy, or from ``source`` by ``strides``, of the same dtype."""
         geometry = self.geometry
         if geometry.overlaps and (source is None or source.size != 1):
             raise _overlapping()
@@ -299,7 +299,7 @@ def root_tensor(tensor: Any) -> Any:
 
 
 def geometry_of(tensor: Any) -> Geometry | None:
-    """The elements of its root that ``tensor`` shows; None for an alias of a view whose shape no strides give."""
+    """The elements of its root that ``tensor`` shows; None for an alias of a view if no strides give its shape."""
     storage = tensor._storage
     if type(storage) is ViewStorage:
         return storage.geometry.reshaped(tensor.shape)
@@ -338,7 +338,7 @@ def link(result: Any, source: Any, geometry: Geometry | None) -> Any:
 
 
 def stale(source: Any, geometry: Geometry) -> Any:
-    """A view of the root of ``source`` by ``geometry`` whose elements are not gathered before its first use."""
+    """Returns a view of the root of ``source`` by ``geometry``; its elements are gathered at its first use."""
     storage = _view_storage(source, geometry)
     storage.buffer = storage.array = storage.allocation = storage.recording = None
     storage.persistent = False
@@ -374,8 +374,8 @@ def repeated(args: tuple[Any, ...], result: Any) -> Callable[[tuple[Any, ...]], 
 
 
 class _Snapshot(Storage):
-    """The memory of a view's copy, without a reference to the root, whose writes are counted here as long as it is
-    there; while the view is there too, they may change the copy. ``facts`` are those of the view.
+    """The memory of a view's copy, without a reference to the root; its writes are counted here as long as it is there;
+    while the view is there too, they may change the copy. ``facts`` are the view's.
     """
 
     __slots__ = ("counted", "facts", "root", "view")
@@ -419,7 +419,7 @@ class _Snapshot(Storage):
 
 
 class _Again:
-    """The computation of a snapshot whose root has changed by a write that is not counted."""
+    """The computation of a snapshot after a write into its root that is not counted."""
 
     def __init__(self, copy: _Snapshot, source: ViewStorage) -> None:
         self._copy = weakref.ref(copy)
@@ -511,8 +511,8 @@ def _follow(root: Storage, storage: Storage) -> None:
 
 
 def rows_of_one(tensors: Sequence[Any]) -> tuple[Any, list[int]] | None:
-    """The table whose rows are the elements of ``tensors``, and the rows; None unless all are stale views of whole rows
-    of one storage, of which none is in the gradient graph.
+    """Returns the table with the elements of ``tensors`` as rows, and the rows; None unless all are stale views of
+    whole rows of one storage, of which none is in the gradient graph.
     """
     first = tensors[0]
     if type(first._storage) is not ViewStorage:

@@ -43,8 +43,8 @@ def open_device(selector: str) -> DeviceHandle:
 @pytest.fixture(params=selectors())
 def handle(request: pytest.FixtureRequest) -> Iterator[DeviceHandle]:
     """Yields each device in turn, active for the duration of the test."""
-    with device(open_device(request.param)) as found:
-        yield found
+    with device(open_device(request.param)) as handle:
+        yield handle
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def engine(handle: DeviceHandle) -> DeviceBackend:
 @pytest.fixture
 def numpy_device() -> Iterator[DeviceHandle]:
     """Yields the NumPy device, active for the duration of the test."""
-    with device("cpu") as found:
-        yield found
+    with device("cpu") as handle:
+        yield handle
 
 
 @pytest.fixture

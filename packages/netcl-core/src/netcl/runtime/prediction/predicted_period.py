@@ -1,4 +1,4 @@
-"""A predicted period: its calls are compared with those of a stretch, and computed by a replay or one by one."""
+"""A predicted period: its calls are compared with the calls of a stretch, and computed by a replay or one by one."""
 
 from __future__ import annotations
 

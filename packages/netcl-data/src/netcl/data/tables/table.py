@@ -27,7 +27,7 @@ _ROWS = 8192
 
 @dataclass(frozen=True)
 class _Share:
-    """Rows whose hash with ``seed`` is within [low, high), as a share of all."""
+    """Rows with a hash by ``seed`` within [low, high), as a share of all."""
 
     low: float
     high: float
@@ -55,7 +55,7 @@ class Table:
         delimiter: None: found in the first line.
         decimal: the mark of a fraction.
         encoding: of a text file, UTF-8.
-        header: False for a file without names, whose columns are then "0", "1", ..
+        header: False for a file without names: its columns are then "0", "1", ..
         budget: limits of the reader.
 
     Raises TableError (a ValueError) for a file that is no table, with line and column, and for an unknown column;

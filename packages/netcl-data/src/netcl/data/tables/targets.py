@@ -119,7 +119,7 @@ class LabelsTarget(Target):
 
 
 def held(cells: Cells) -> npt.NDArray[np.bool_]:
-    """Returns True for each cell whose label holds. Raises TableError for a cell that is neither yes nor no."""
+    """Returns True for each cell with a label that holds. Raises TableError for a cell that is neither yes nor no."""
     _present(cells)
     texts = [text.lower() for text in cells.texts()]
     texts = [text[:-2] if text in ("0.0", "1.0") else text for text in texts]

@@ -636,7 +636,7 @@ class RandomPerspective(Transform, shown=("p",)):
 
 
 class GaussianBlur(Transform, shown=("kernel_size", "sigma")):
-    """Blurs by a Gaussian kernel of which sigma is drawn from (low, high), or is the one number."""
+    """Blurs by a Gaussian kernel; its sigma is drawn from (low, high), or is the one number."""
 
     def __init__(self, kernel_size: Size, sigma: float | Sequence[float] = (0.1, 2.0)) -> None:
         sizes = _window(kernel_size, "GaussianBlur")

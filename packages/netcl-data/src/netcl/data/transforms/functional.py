@@ -264,8 +264,8 @@ def resize(
     max_size: int | None = None,
     antialias: bool | None = True,
 ) -> Any:
-    """Returns an image of another size: (H, W), or an int for its shorter side, of which the longer follows in
-    proportion, up to ``max_size``; None makes the longer side ``max_size``.
+    """Returns an image of another size: (H, W), or an int for its shorter side; the longer side follows in proportion,
+    up to ``max_size``; None makes the longer side ``max_size``.
 
     Bilinear and bicubic filters widen with the reduction, as Pillow's do, unless ``antialias=False`` for arrays.
 

@@ -120,8 +120,8 @@ def warp(
     mode: InterpolationMode,
     fill: Any,
 ) -> Array:
-    """Returns planes (..., C, *size) of which pixel (x, y), counted from the center, is read at the position that an
-    affine (six) or projective (eight coefficients) map gives; ``fill`` outside.
+    """Returns planes (..., C, *size) with pixel (x, y), counted from the center, read at the position that an affine
+    (six) or projective (eight coefficients) map gives; ``fill`` outside.
 
     A projective map counts from the corner of the pixel (0, 0), at (0.5, 0.5), as Pillow does.
 
@@ -129,7 +129,7 @@ def warp(
         ValueError: ``mode`` is neither nearest nor bilinear.
     """
     if mode not in (InterpolationMode.NEAREST, InterpolationMode.BILINEAR):
-        raise ValueError(f"arrays are turned and warped by nearest or bilinear interpolation, not {mode.value!r}")
+        raise ValueError(f"expected nearest or bilinear interpolation of arrays, got {mode.value!r}")
     rows, columns = planes.shape[-2:]
     height, width = size
     if len(coefficients) == 6:

@@ -105,8 +105,8 @@ def _along(planes: Array, axis: int, sources: Array, weights: Array) -> Array:
 def resize_planes(planes: Array, height: int, width: int, mode: InterpolationMode, antialias: bool) -> Array:
     """Returns planes (..., H, W) as (..., height, width), of the same dtype.
 
-    With ``antialias``, uint8 planes have Pillow's values and floating ones those of Pillow's mode F, to rounding; other
-    integers are computed in float64 and rounded.
+    With ``antialias``, uint8 planes have Pillow's values and floating ones the values of Pillow's mode F, to rounding;
+    other integers are computed in float64 and rounded.
 
     Raises:
         ValueError: ``mode`` is one of box, hamming and lanczos, or a size is not positive.

@@ -90,8 +90,8 @@ class Replica:
         return sums
 
     def totals(self, sums: Sequence[Array | Tensor | None] | None, params: Sequence[Tensor]) -> list[Tensor | None]:
-        """Returns what ``finish`` has returned as gradients of ``params``, on their device; for None those of this
-        device.
+        """Returns what ``finish`` has returned as gradients of ``params``, on their device; for None the gradients of
+        this device.
         """
         if sums is None:
             return [param.grad for param in self.params]

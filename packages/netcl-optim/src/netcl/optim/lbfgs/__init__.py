@@ -17,7 +17,9 @@ from netcl.optim.options import Declared, with_options
 
 
 class _Loop:
-    """Evaluations of one kind, which are predicted together: the first ones of steps, or those of line searches."""
+    """Evaluations of one kind, which are predicted together: the first ones of steps, or the evaluations of line
+    searches.
+    """
 
 
 class _Memory:

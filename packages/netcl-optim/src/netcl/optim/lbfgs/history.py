@@ -61,8 +61,8 @@ class History:
         return view
 
     def push(self, step: Tensor, change: Tensor, grad: Tensor) -> None:
-        """Adds a pair, in the place of the oldest one if there are ``size``. A pair whose product s y is not positive,
-        or is NaN, is left out. ``grad`` is the gradient from now on.
+        """Adds a pair, in the place of the oldest one if there are ``size``. A pair is left out if its product s y is
+        not positive, or is NaN. ``grad`` is the gradient from now on.
         """
         if len(self.order) + 1 == self.slots <= self.size:
             self._grow()

@@ -63,7 +63,7 @@ class FittedTable:
         return same_shapes(losses[self.task], table) if self.task in losses else None
 
     def metrics(self, names: list[str] | None) -> Chosen | None:
-        """Returns the metrics of ``names``, by default those of the task; mae, mse and rmse in the table's units."""
+        """Returns the metrics of ``names``, by default of the task; mae, mse and rmse in the table's units."""
         if names is None:
             names = {"regression": ["r2", "mae"], "multilabel": ["accuracy", "f1"]}.get(self.task)
         if names is None or not isinstance(self.encoding.target, NumberTarget):
@@ -167,8 +167,8 @@ def weighted_loss(loss: Callable[..., Any] | None, weights: list[float], table: 
 
 
 def encoding_of_numbers(dataset: data.CSVDataset, mean: Any, std: Any, outputs: int | None) -> data.TableEncoding:
-    """Returns the encoding of a CSVDataset, whose columns are numbers without gaps, standardized by ``mean`` and
-    ``std`` (lists, or None); ``outputs`` is the number of classes, None for numbers.
+    """Returns the encoding of a CSVDataset (columns of numbers without gaps), standardized by ``mean`` and ``std``
+    (lists, or None); ``outputs`` is the number of classes, None for numbers.
     """
     scales = zip(mean or [0.0] * len(dataset.columns), std or [1.0] * len(dataset.columns))
     inputs: list[Any] = [NumberInput(name, None, float(m), float(s)) for name, (m, s) in zip(dataset.columns, scales)]

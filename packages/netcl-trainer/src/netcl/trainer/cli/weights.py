@@ -17,7 +17,7 @@ def class_weights(table: Table, given: Any, dataset: Any, fitted: FittedTable | 
     """Returns the weights of ``class_weights = "balanced"``, a list of numbers, or a table of names and numbers.
 
     Balanced: samples / (classes * samples of the class). Raises ConfigFileError for anything else, an unknown class, or
-    a data set whose targets are unknown without reading it.
+    a data set that must be read to know its targets.
     """
     names = fitted.encoding.classes if fitted is not None else class_names(dataset)
     if given == "balanced":

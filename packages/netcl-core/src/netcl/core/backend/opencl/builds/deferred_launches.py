@@ -10,8 +10,8 @@ memory enqueues it first. An entry leaves the deque only after it has been enque
 sees it until then, and waits behind it. Entries hold the buffers that they read and write; their pool may give these to
 later tensors, since the launches of those tensors come later on the same queue.
 
-The first missing program is built at once, and only what follows before the next wait is deferred: a call whose result
-is read before the next one never waits here.
+The first missing program is built at once, and only what follows before the next wait is deferred: a call never waits
+here if its result is read before the next one.
 
 A program that does not build must not become a wrong number. A launch is deferred only within an engine's call that the
 interceptor ``NotedCalls`` sees: the call is computed again by a plainer kernel if there is one. If there is none, that

@@ -8,7 +8,7 @@ FAN = 64  # tiles with a common published state
 
 
 def templates(warp: str) -> tuple[str, ...]:
-    """Returns the templates before a kernel whose work-groups combine states: with ``warp`` they look back."""
+    """Returns the templates before a kernel that combines states of work-groups: with ``warp`` they look back."""
     return ("group_sums", *((WARP_TEMPLATES[warp], "look_back") if warp else ()))
 
 
