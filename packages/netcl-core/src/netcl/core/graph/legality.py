@@ -15,8 +15,7 @@ from netcl.core.expr.cost import RECOMPUTE_BUDGET, repeated
 from netcl.core.expr.nodes import stored
 from netcl.core.expr.rewrite import axes_of, slots, walk
 from netcl.core.expr.schedule import Target, groupings
-from netcl.core.layout import aligned
-from netcl.core.lazy.region import (
+from netcl.core.graph.region import (
     LAST,
     MAX_INPUTS,
     MAX_STAGES,
@@ -28,6 +27,7 @@ from netcl.core.lazy.region import (
     fuse,
     substitute,
 )  # fmt: skip
+from netcl.core.layout import aligned
 from netcl.core.ops_table.program import Bound, Program
 
 SMALL = 1 << 15  # elements that one work-item may walk alone
