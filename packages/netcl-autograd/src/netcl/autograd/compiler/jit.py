@@ -50,7 +50,7 @@ class Jitted:
     def _engine_of_training(self, args: tuple[Any, ...]) -> Any:
         """Returns the engine of the first tensor among the arguments of a module in training mode, else None."""
         owners = self._fn, getattr(self._fn, "__self__", None), *args[:1]  # of a module, a method, or a function
-        if not any(getattr(owner, "training", False) is True for owner in owners):
+        if not [owner for owner in owners if getattr(owner, "training", False) is True]:
             return None
         return next((value.engine for value in args if isinstance(value, Tensor)), None)
 
