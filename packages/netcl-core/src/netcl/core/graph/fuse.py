@@ -20,7 +20,7 @@ from netcl.core.expr.schedule import Target
 from netcl.core.graph.call import LoggedCall, Ref, bound_call, is_expression, run_arguments, tensors_in
 from netcl.core.graph.epilogues import is_contraction, with_epilogue
 from netcl.core.graph.legality import alias, extend, has_same_bits, pays, wide
-from netcl.core.graph.region import Region, Transition, fuse
+from netcl.core.graph.region import Region, fuse
 from netcl.core.graph.schedule import PlannedCall, joined_label, scheduled
 from netcl.core.ops_table.program import Bound
 
@@ -182,25 +182,25 @@ class Fusion:
         before = group.region or Region()
         if call.method == "reshape":
             (source, shape), ready = call.args, None
-            transition = alias(before, group.values[source.number, source.version], shape, call.recorded, call.node)
+            after = alias(before, group.values[source.number, source.version], shape, call.recorded, call.node)
         else:
             ready = bound_call(call)
-            transition = self._transition(group, before, call, ready)
-        if transition is None:
+            after = self._extended(group, before, call, ready)
+        if after is None:
             return False
-        group.region = transition.region
+        group.region = after
         if ready is not None:
             group.scalars.extend(ready.scalars.values())
         outs = run_arguments(call)[4] if call.method == "run" else ()
-        for k, ((index, _), ref) in enumerate(zip(transition.results, tensors_in(call.results))):
+        for k, (index, ref) in enumerate(zip(after.last_results, tensors_in(call.results))):
             group.values[ref.number, ref.version] = index
             group.made[ref.number, ref.version] = (ref, bool(outs) and outs[k] is not None)
             self._home[ref.number, ref.version] = home
         return True
 
-    def _transition(self, group: _Group, before: Region, call: LoggedCall, ready: Bound) -> Transition | None:
-        """Returns the transition of a call of expressions from a group's region, with the new inputs in the group; None
-        if the call does not fit or does not pay.
+    def _extended(self, group: _Group, before: Region, call: LoggedCall, ready: Bound) -> Region | None:
+        """Returns a group's region after a call of expressions, with the new inputs in the group; None if the call does
+        not fit or does not pay.
         """
         fresh: dict[tuple[int, int, tuple[int, ...]], tuple[int, bool]] = {}
         refs: list[Any] = []
@@ -213,16 +213,15 @@ class Fusion:
                 refs.append(fresh.setdefault((ref.number, ref.version, ref.shape), (len(fresh), wants)))
         target, traced = self._rules
         host = traced is not None and traced.host
-        transition = extend(before, call.row, ready, refs, call.recorded, call.node, host, target)
-        if transition is None or (before.stages and not self._may_fuse(before, transition.region, call, ready)):
+        after = extend(before, call.row, ready, refs, call.recorded, call.node, host, target)
+        if after is None or (before.stages and not self._may_fuse(before, after, call, ready)):
             return None
-        after = transition.region
         first = len(before.inputs)
         for place, (number, version, shape) in enumerate(fresh):
             index = after.inputs[first + place]
             group.values.setdefault((number, version), index)
             group.inputs.append(Ref(number, version, shape, after.values[index].dtype))
-        return transition
+        return after
 
     def _may_fuse(self, before: Region, after: Region, call: LoggedCall, ready: Bound) -> bool:
         traced = self._rules.traced
@@ -230,7 +229,7 @@ class Fusion:
             return pays(before, after, ready) and has_same_bits(after)
         fresh = list(enumerate(call.requires))
         alone = extend(Region(), call.row, ready, fresh, call.recorded, call.node, False)
-        return alone is None or traced.may_fuse(before, after, alone.region)
+        return alone is None or traced.may_fuse(before, after, alone)
 
     # -- epilogues -----------------------------------------------------------------------------------------------------
 

@@ -59,15 +59,6 @@ class Stage:
 
 
 @dataclass(frozen=True, eq=False)
-class Transition:
-    """The region after a call, and the results of the call by number."""
-
-    region: Region
-    results: tuple[tuple[int, Value], ...]
-    single: bool
-
-
-@dataclass(frozen=True, eq=False)
 class Region:
     """Calls of one iteration space: ``sizes`` of its axes, ``reduced`` the ones that reductions run over."""
 
@@ -77,6 +68,11 @@ class Region:
     sizes: Mapping[int, int] = field(default_factory=dict)
     reduced: frozenset[int] | None = None
     scalars: tuple[str, ...] = ()
+
+    @property
+    def last_results(self) -> tuple[int, ...]:
+        """The numbers of the last call's results."""
+        return self.stages[-1].results
 
 
 @dataclass(frozen=True, eq=False)

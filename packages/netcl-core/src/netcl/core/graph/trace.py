@@ -234,8 +234,8 @@ class Trace(Materializer):
         alone = extend(Region(), row.name, ready, fresh, recorded, node, ready.inputs[0].engine.name == "cpu")
         if alone is None:
             return None
-        results = tuple([value for _, value in alone.results])
-        return Signature(row.name, ready.program, node, recorded, requires, results, alone.single, tuple(ready.scalars))
+        program, results = ready.program, tuple([alone.values[number] for number in alone.last_results])
+        return Signature(row.name, program, node, recorded, requires, results, program.single, tuple(ready.scalars))
 
     def _number(self, tensor: Any) -> int | None:
         """Returns the number of a tensor in the log, as a new input if it has none.
