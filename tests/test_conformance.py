@@ -108,7 +108,7 @@ Tensor.to = lambda self, *args, device=None, dtype=None, copy=False, **unused: s
 """
 WRONG_TRACE = """
 from netcl.core.ops_table.dispatch import row_of
-from netcl.core.lazy.tracer import Trace
+from netcl.core.graph.trace import Trace
 plain = Trace.call
 Trace.call = lambda self, row, args, kwargs, node, recorded: plain(
     self, row_of("sub") if row.name == "add" else row, args, kwargs, node, recorded

@@ -147,7 +147,7 @@ def make_row(function, kind, **fields):
     return row
 """
 KITS = [str(ROOT / f"alternatives/netcl-{name}/src") for name in ("conformance", "core-kit")]
-REACH = "from netcl.core.lazy.tracer import Trace\n"
+REACH = "from netcl.core.graph.trace import Trace\n"
 
 
 @pytest.fixture(scope="module")
@@ -403,4 +403,4 @@ def test_a_name_of_a_level_that_is_not_declared_is_closed(tree: Path) -> None:
     finally:
         module.write_text(text, encoding="utf-8")
     assert done.returncode != 0
-    assert "netcl.optim reaches netcl.core.lazy" in done.stdout + done.stderr
+    assert "netcl.optim reaches netcl.core.graph" in done.stdout + done.stderr

@@ -1,9 +1,11 @@
-"""Counts the files of netcl, and the Python calls in them, that the second call of some journeys passes on NumPy.
+"""Counts the files of netcl, and the Python calls in them, that a call of some journeys passes.
 
-    python tools/count_files_passed.py [--files] [journey ...]
+    python tools/count_files_passed.py [--files] [--before 3] [journey ...]
 
-A journey is what a user does: an eager op, a training step, the call that captures it, its replay. Generated code
-counts as the file that generates it. ``--files`` also lists the files and the calls in each.
+A journey is what a user does: an eager op, a training step, the call that captures it, its replay. It is made
+``--before`` times first: a plan is made by the second call, and ``--before 1`` counts that. Generated code counts as
+the file that generates it. ``--files`` also lists the files and the calls in each. The device is NETCL_DEVICE, NumPy if
+that is not set.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple
 
-os.environ["NETCL_DEVICE"] = "cpu"
+os.environ.setdefault("NETCL_DEVICE", "cpu")
+os.environ["NETCL_REPLAY"] = "off"  # the calls themselves, not predicted ones
 
 import numpy as np
 
@@ -68,8 +71,11 @@ def _tensor(*shape: int, requires_grad: bool = False) -> Tensor:
     return tensor
 
 
-def _training() -> tuple[Callable[..., Tensor], tuple[Tensor, Tensor]]:
-    model = nn.Linear(_IN, _OUT)
+def _training(*hidden: int) -> tuple[Callable[..., Tensor], tuple[Tensor, Tensor]]:
+    layers: list[nn.Module] = [nn.Linear(_IN, hidden[0] if hidden else _OUT)]
+    for at, width in enumerate(hidden):
+        layers += [nn.ReLU(), nn.Linear(width, (*hidden, _OUT)[at + 1])]
+    model = nn.Sequential(*layers) if hidden else layers[0]
     optimizer = optim.Adam(model.parameters(), lr=1e-3)
     labels = Tensor.from_host(np.arange(_BATCH, dtype=np.int64) % _OUT)
 
@@ -84,11 +90,12 @@ def _training() -> tuple[Callable[..., Tensor], tuple[Tensor, Tensor]]:
 
 
 def journeys() -> dict[str, Callable[[], object]]:
-    """Returns the journeys by name; the second call of each is counted."""
+    """Returns the journeys by name; a warm call of each is counted."""
     x, weight, bias = _tensor(_BATCH, _IN), _tensor(_IN, _OUT), _tensor(_OUT)
     rows = _tensor(_OUT, _IN)
     leaf = _tensor(_IN, _OUT, requires_grad=True)
     step, batch = _training()
+    deep_step, deep_batch = _training(_OUT)
     captured_step, captured_batch = _training()
     replayed_step, replayed_batch = _training()
     replayed_step(*replayed_batch)
@@ -111,6 +118,7 @@ def journeys() -> dict[str, Callable[[], object]]:
         "forward and backward": forward_and_backward,
         "jitted forward": lambda: jitted(x),
         "training step": lambda: step(*batch),
+        "of two layers": lambda: deep_step(*deep_batch),
         "capture": lambda: capture(captured_step, *captured_batch),
         "replay": lambda: recorded.replay(*replayed_batch),
     }
@@ -120,6 +128,7 @@ def main() -> int:
     """Prints a line for each journey."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("journey", nargs="*", help="names of journeys; all of them if none is given")
+    parser.add_argument("--before", type=int, default=3, help="calls before the one that is counted")
     parser.add_argument("--files", action="store_true", help="list the files and the calls in each")
     options = parser.parse_args()
     known = journeys()
@@ -128,7 +137,8 @@ def main() -> int:
         parser.error(f"unknown journeys {sorted(unknown)}; there are {sorted(known)}")
     print(f"{'journey':24}{'files':>6}{'calls':>7}{'hops':>6}")
     for name in options.journey or known:
-        known[name]()
+        for _ in range(options.before):
+            known[name]()
         seen = passed(known[name])
         print(f"{name:24}{len(seen.calls):6}{sum(seen.calls.values()):7}{seen.hops:6}")
         if options.files:

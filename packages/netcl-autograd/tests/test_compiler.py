@@ -97,6 +97,39 @@ def test_a_chain_is_one_kernel_forward_and_one_backward(handle):
         assert {kernel.options for kernel in jit_compile(jitted.__wrapped__).kernels(x)} == {"-cl-fast-relaxed-math"}
 
 
+def test_only_what_is_read_is_computed(handle):
+    x, rows = (Tensor.from_host(samples(*shape)[0]) for shape in ((8, 16), (3, 5)))
+
+    @jit_compile
+    def fn(x, rows):
+        first = ag.relu(x) * 2.0
+        dropped = ag.softmax(rows) * 3.0
+        last = ag.exp(first) + ag.tanh(first)
+        del first, dropped
+        return last
+
+    expected = np.maximum(x.numpy(), 0).astype(np.float64) * 2
+    assert np.allclose(fn(x, rows).numpy(), np.exp(expected) + np.tanh(expected), rtol=1e-5)
+    assert handle.backend == "cpu" or [kernel.program for kernel in fn.kernels(x, rows)] == [
+        "jit(relu+mul+exp+tanh+add)"
+    ]
+
+
+def test_calls_in_turns_on_two_shapes_are_two_kernels(handle):
+    x, rows = (Tensor.from_host(samples(*shape)[0], requires_grad=True) for shape in ((8, 16), (3, 5)))
+
+    @jit_compile
+    def fn(x, rows):
+        a, b = x * 2.0, rows + 1.0
+        a, b = ag.relu(a), ag.abs(b)
+        return a - 0.5, b * b
+
+    for made, wanted in zip(fn(x, rows), fn.__wrapped__(x, rows)):
+        assert np.array_equal(made.numpy(), wanted.numpy())
+    with ag.no_grad():
+        assert handle.backend == "cpu" or len(fn.kernels(x, rows)) == 2
+
+
 def test_fast_math_is_close(handle):
     x = samples(8, 16)
     found, plain = (values_and_gradients(f, *x) for f in (jit_compile(chain, fast_math=True), chain))
@@ -201,7 +234,7 @@ def test_a_kernel_that_does_not_build_is_run_op_by_op(handle, monkeypatch):
     def fail(self, inputs, scalars):
         raise KernelBuildError("__kernel", "", "too large", "a device", "a driver")
 
-    monkeypatch.setattr("netcl.core.lazy.region.Fused.run", fail)
+    monkeypatch.setattr("netcl.core.graph.region.Fused.run", fail)
     assert same(values_and_gradients(jit_compile(centred), *arrays), plain)
 
 
@@ -441,15 +474,15 @@ def test_the_dice_loss_of_one_channel_under_capture(handle):
 
 
 def test_programs_are_bounded_and_shapes_retraced(numpy_device, monkeypatch):
-    monkeypatch.setattr("netcl.core.lazy.region.VARIANTS", 8)
-    monkeypatch.setattr("netcl.core.lazy.region.MAX_STAGES", 4)
+    monkeypatch.setattr("netcl.core.graph.trace.MAX_PLANS", 8)
+    monkeypatch.setattr("netcl.core.graph.trace.MAX_CALLS", 4)
     single = jit_compile(ops.neg)
     jitted = jit_compile(lambda x: ag.relu(x * 2.0))
     for n in [*range(1, 30), 1, 2]:
         assert jitted(Tensor.from_host(np.ones(n, np.float32))).numpy().sum() == 2 * n
         assert single(Tensor.from_host(np.ones(n, np.float32))).numpy().sum() == -n
-        assert jitted._cache.count <= 8
-        assert single._cache.regions <= 32
+        assert len(jitted._cache.plans) <= 8
+        assert len(single._cache.signatures) <= 32
 
 
 def test_whole_numbers_masks_and_halves(numpy_device):

@@ -14,7 +14,7 @@ from netcl.core import Tensor
 from netcl.core.device import device
 from netcl.core.device.health import launch_log
 from netcl.core.errors import KernelBuildError
-from netcl.core.lazy.deferred_gemm import DeferredContraction
+from netcl.core.graph.contractions import DeferredContraction
 from netcl.core.testing import masked
 
 pytestmark = pytest.mark.level("tracing")

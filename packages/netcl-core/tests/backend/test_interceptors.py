@@ -27,7 +27,7 @@ from netcl.core.capture.call_log import CallLog
 from netcl.core.device import device, manager
 from netcl.core.errors import KernelBuildError
 from netcl.core.expr import Load
-from netcl.core.lazy.deferred_gemm import Deferral, contraction_of
+from netcl.core.graph.contractions import Deferral, contraction_of
 
 COMPUTING = [
     name

@@ -16,8 +16,8 @@ from netcl.core import DeviceHandle, Tensor, config
 from netcl.core.backend.opencl.queue import event_free
 from netcl.core.backend.opencl.queue.programs.program_cache import ProgramCache
 from netcl.core.backend.opencl.queue.replays import command_buffer
-from netcl.core.capture import fuse
-from netcl.core.capture.fuse import fused_steps
+from netcl.core.capture import optimize
+from netcl.core.capture.optimize import fused_steps
 from netcl.core.device.kernel_objects import new_kernel
 from netcl.core.errors import CaptureError
 from netcl.runtime.capture import capture
@@ -165,7 +165,7 @@ def test_a_large_value_that_is_computed_again_is_not_kept(handle: DeviceHandle, 
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fuse, "fused_steps", counted)
+        patch.setattr(optimize, "fused_steps", counted)
         captured = capture(step, x)
     assert handle.backend == "cpu" or len(steps) == programs  # NumPy runs the calls as they were recorded
     np.testing.assert_array_equal(captured.replay(x).numpy(), step(x).numpy())

@@ -42,6 +42,26 @@ MATMUL = [
 SEVERAL = [((600, 500), (500, 40)), ((8, 20000), (20000, 8))]  # packed rows, split-K
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_a_product_of_numpy_is_repeated_with_its_bits(numpy_device: Any, dtype: str) -> None:
+    def operands(*shapes: tuple[int, ...]) -> list[Tensor]:
+        return [Tensor.from_host(numpy_device, RNG.standard_normal(shape), dtype) for shape in shapes]
+
+    calls: list[tuple[Callable[..., Any], list[Tensor]]] = [(ops.matmul, operands(*shapes)) for shapes in MATMUL]
+    for shape, features, with_bias in LINEAR:
+        shapes = [shape, (features, shape[-1]), *[(features,)] * with_bias]
+        calls.append((ops.linear, operands(*shapes)))
+    for op, args in calls:
+        results = [op(*args).numpy() for _ in range(4)]
+        assert results[0].shape == results[-1].shape
+        assert all(np.array_equal(each, results[0]) for each in results)
+        recorded = capture(op, *args)
+        assert np.array_equal(recorded.replay(*args).numpy(), results[0])
+        with profile(numpy_device.queue) as seen_launches:
+            op(*args)
+        assert seen_launches.launches
+
+
 @pytest.fixture(params=["pocl", "intel"])
 def queue(request: pytest.FixtureRequest) -> Any:
     try:

@@ -192,7 +192,7 @@ _LEVEL_OF: dict[str, str] = {
     "netcl.core.expr.statistics": "programs",
     "netcl.core.expr.substitute": "programs",
     "netcl.core.expr.vjp": "programs",
-    "netcl.core.lazy": "tracing",
+    "netcl.core.graph": "tracing",
     "netcl.core.memory": "pools",
     "netcl.core.tensor.deferred": "tracing",
     "netcl.core.tensor.generator": "ops-full",

@@ -265,10 +265,10 @@ MEANINGS: dict[str, str] = {
     "netcl.core.tensor.generator.default_generator": "The Generator of the process.",
     "netcl.core.ops_table.dispatch.TABLE": "All rows by name.",
     "netcl.core.expr.cost.RECOMPUTE_BUDGET": "The cost, in additions, up to which a gradient computes a value again.",
-    "netcl.core.lazy.region.LAST": "One more than the number of the last axis of a region.",
-    "netcl.core.lazy.tracer.Trace.relaxed": "True if its programs may be computed with fast math.",
+    "netcl.core.graph.region.LAST": "One more than the number of the last axis of a region.",
+    "netcl.core.graph.trace.Trace.relaxed": "True if its programs may be computed with fast math.",
     "netcl.core.tensor.in_place.DATA": "The mark, as given to `set_view`, of a tensor that `data` returned.",
-    "netcl.core.lazy.tracer.NOT_TRACED": "The result of `Trace.call` for a call that has to be run.",
+    "netcl.core.graph.trace.NOT_TRACED": "The result of `Trace.call` for a call that has to be run.",
     **_fields(
         "netcl.core.Tensor",
         {
@@ -363,7 +363,7 @@ MEANINGS: dict[str, str] = {
     ),
     **_fields("netcl.core.expr.Primitive", {"arity": "The number of arguments.", "name": "Its name."}),
     **_fields(
-        "netcl.core.lazy.region.Fused",
+        "netcl.core.graph.region.Fused",
         {
             **_PROGRAM,
             "region": "The Region that it computes.",
@@ -372,17 +372,16 @@ MEANINGS: dict[str, str] = {
         },
     ),
     **_fields(
-        "netcl.core.lazy.region.Region",
+        "netcl.core.graph.region.Region",
         {
             "inputs": "The numbers of the values that are inputs.",
-            "kept": "A cache of netcl-autograd: the values that a gradient needs, by results.",
             "sizes": "The length of each axis.",
             "stages": "The calls, in order.",
             "values": "All values, inputs and results.",
         },
     ),
     **_fields(
-        "netcl.core.lazy.region.Stage",
+        "netcl.core.graph.region.Stage",
         {
             "axes": "The axis of the region for each axis of the call.",
             "names": "The names of its scalars in the region.",
@@ -394,7 +393,7 @@ MEANINGS: dict[str, str] = {
         },
     ),
     **_fields(
-        "netcl.core.lazy.region.Value",
+        "netcl.core.graph.region.Value",
         {
             "axes": "The axes of its dimensions that are not 1.",
             "dtype": "Its dtype.",

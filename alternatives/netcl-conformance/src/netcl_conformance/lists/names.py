@@ -251,8 +251,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "has_transcendental": "(expressions)",
         "repeated": "(groups)",
     },
-    "netcl.core.lazy.region": {
-        "Cache": "()",
+    "netcl.core.graph.region": {
         "Fused": "",
         "LAST": "",
         "Region": "",
@@ -262,7 +261,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "substitute": "(expressions, axes, loads, names)",
         "shifted": "(expressions, shift)",
     },
-    "netcl.core.lazy.region.Fused": {
+    "netcl.core.graph.region.Fused": {
         "finals": "",
         "gradients": "",
         "name": "",
@@ -275,8 +274,8 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "shift": "",
         "single": "",
     },
-    "netcl.core.lazy.region.Region": {"inputs": "", "kept": "", "sizes": "", "stages": "", "values": ""},
-    "netcl.core.lazy.region.Stage": {
+    "netcl.core.graph.region.Region": {"inputs": "", "sizes": "", "stages": "", "values": ""},
+    "netcl.core.graph.region.Stage": {
         "axes": "",
         "names": "",
         "operands": "",
@@ -285,7 +284,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "results": "",
         "shapes": "",
     },
-    "netcl.core.lazy.region.Value": {"axes": "", "dtype": "", "expr": "", "requires_grad": "", "shape": ""},
+    "netcl.core.graph.region.Value": {"axes": "", "dtype": "", "expr": "", "requires_grad": "", "shape": ""},
     "netcl.core.process.user_frame": {
         "called_from": "()",
         "level_outside": "()",
@@ -323,12 +322,13 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "is_array": "(item)",
         "spread": "(op, key, shape)",
     },
-    "netcl.core.lazy.tracer": {
+    "netcl.core.graph.trace": {
+        "Cache": "()",
         "NOT_TRACED": "",
         "Trace": "",
         "force": "(values)",
     },
-    "netcl.core.lazy.tracer.Trace": {
+    "netcl.core.graph.trace.Trace": {
         "abandon": "(error)",
         "call": "(row, args, kwargs, node, recorded)",
         "materialize": "()",

@@ -18,7 +18,7 @@ from netcl.core import Tensor
 from netcl.core.tensor import gradients
 
 if TYPE_CHECKING or "tracing" in LEVELS:
-    from netcl.core.lazy.tracer import force
+    from netcl.core.graph.trace import force
 else:
 
     def force(values: Sequence[Any]) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING or "programs" in LEVELS:
     from netcl.autograd.derive.plan import GradientPlan
     from netcl.core.ops_table.dispatch import Bound, bound, compute, known
 if TYPE_CHECKING or "tracing" in LEVELS:
-    from netcl.core.lazy.tracer import NOT_TRACED
+    from netcl.core.graph.trace import NOT_TRACED
 
 Next = Callable[..., Any]
 

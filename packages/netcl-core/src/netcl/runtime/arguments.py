@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from netcl.core.capture.call_log import CallLog, tensors_in
+from netcl.core.capture.call_log import CallLog
 from netcl.core.errors import CaptureError
+from netcl.core.graph.call import tensors_in
 from netcl.core.ops_table.dispatch import assign
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.views import check_writable, geometry_of, root_of

@@ -2,9 +2,9 @@
 
 ``capture`` calls the function once with its launches recorded, not run; nothing on the device changes but persistent
 tensors that the function makes at its first call (optimizer moments): they are filled at once. The recorded calls are
-optimized (``core/capture/fuse.py``) and recorded again. A replay runs the launches on its inputs and on fresh results
-(``exchange.py``), or on copies of both. Numbers that Python knows at capture (a branch taken, a float passed to an op)
-are frozen; state that changes per step is stored in tensors: learning rates, step counts, random counters.
+optimized (``core/capture/optimize.py``) and recorded again. A replay runs the launches on its inputs and on fresh
+results (``exchange.py``), or on copies of both. Numbers that Python knows at capture (a branch taken, a float passed
+to an op) are frozen; state that changes per step is stored in tensors: learning rates, step counts, random counters.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from netcl.core.backend.interceptors import Interceptor, interception
 from netcl.core.backend.profiler_sink import FlopCounter
 from netcl.core.backend.recording import open_here
 from netcl.core.backend.registry import ensure_same_backend
-from netcl.core.capture.call_log import CallLog, replaced, tensors_in
-from netcl.core.capture.fuse import fused_parts
+from netcl.core.capture.call_log import CallLog
+from netcl.core.capture.optimize import fused_parts
 from netcl.core.capture.rerecord import rerecord
 from netcl.core.errors import CaptureError, KernelBuildError
+from netcl.core.graph.call import replaced, tensors_in
 from netcl.core.ops_table.dispatch import assign
 from netcl.core.ops_table.hook_stack import settle
 from netcl.core.tensor import Tensor

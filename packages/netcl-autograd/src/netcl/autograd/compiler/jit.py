@@ -27,6 +27,7 @@ class Jitted:
         functools.update_wrapper(self, fn)
         self._fn = fn
         self._fast_math = fast_math
+        self._owners = [owner for owner in (fn, getattr(fn, "__self__", None)) if hasattr(owner, "training")]
         # A core that cannot trace calls the function.
         self._traced = not without("tracing", "jit_compile calls its functions eagerly")
         self._cache: Any = Cache() if cache is None and self._traced else cache
@@ -49,10 +50,10 @@ class Jitted:
 
     def _engine_of_training(self, args: tuple[Any, ...]) -> Any:
         """Returns the engine of the first tensor among the arguments of a module in training mode, else None."""
-        owners = self._fn, getattr(self._fn, "__self__", None), *args[:1]  # of a module, a method, or a function
-        if not any(getattr(owner, "training", False) is True for owner in owners):
-            return None
-        return next((value.engine for value in args if isinstance(value, Tensor)), None)
+        for owner in (*self._owners, *args[:1]):  # of a module, a method, or a function
+            if getattr(owner, "training", False) is True:
+                return next((value.engine for value in args if isinstance(value, Tensor)), None)
+        return None
 
     def _run(self, trace: RecordedTrace, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         outer = state.trace

@@ -16,8 +16,8 @@ from netcl.autograd.recorder import step_of
 from netcl.autograd.views import track_alias
 from netcl.core import Tensor
 from netcl.core.expr.cost import RECOMPUTE_BUDGET
-from netcl.core.lazy.region import Cache, Region, Value
-from netcl.core.lazy.tracer import NOT_TRACED, Trace
+from netcl.core.graph.region import Region, Value
+from netcl.core.graph.trace import NOT_TRACED, Cache, Trace
 from netcl.core.ops_table.dispatch import Bound, OpRow, Program
 from netcl.core.tensor.deferred import alias_in_graph
 
@@ -35,11 +35,8 @@ class RecordedTrace(Trace):
 
     def results(self, engine: Any, region: Region, alive: tuple[int, ...]) -> tuple[int, ...]:
         """Returns the results to store; on a CPU also values that are expensive to recompute in the gradient."""
-        stored = region.kept.get(alive)
-        if stored is None:
-            requires = any(region.values[number].requires_grad for number in alive)
-            stored = region.kept[alive] = results_kept(engine, region, alive) if requires else alive
-        return stored
+        requires = any(region.values[number].requires_grad for number in alive)
+        return results_kept(engine, region, alive) if requires else alive
 
     def may_fuse(self, engine: Any, before: Region, after: Region, alone: Region) -> bool:
         """Returns False if the forward and backward kernels would recompute much of each other's values."""

@@ -16,7 +16,7 @@ from netcl.core.errors import KernelBuildError, UnsupportedError
 from netcl.core.ops_table.dispatch import Bound, call_row
 
 if TYPE_CHECKING:
-    from netcl.core.lazy.region import Fused, Stage
+    from netcl.core.graph.region import Fused, Stage
 
 
 def run_plan(context: GradContext, node: GradNode, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:

@@ -15,7 +15,7 @@ from netcl.core.ops_table.dispatch import Program
 
 if TYPE_CHECKING or "tracing" in LEVELS:
     from netcl.autograd.derive.region import region_gradients
-    from netcl.core.lazy.region import Fused
+    from netcl.core.graph.region import Fused
 
 
 def is_fused(program: Program) -> TypeGuard[Fused]:

@@ -12,7 +12,7 @@ from netcl.autograd.grad_node import FLOATING
 from netcl.core.expr import Const, Expr, Load, Reduce
 from netcl.core.expr.cost import has_transcendental, repeated
 from netcl.core.expr.rewrite import walk
-from netcl.core.lazy.region import LAST, Fused, Region, Stage, Value, fuse, shifted, substitute
+from netcl.core.graph.region import LAST, Fused, Region, Stage, Value, fuse, shifted, substitute
 from netcl.core.ops_table.dispatch import Program
 
 MAX_KEPT = 8

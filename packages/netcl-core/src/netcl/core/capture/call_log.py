@@ -9,15 +9,12 @@ Nothing here keeps a tensor of the recording's arena alive, so that the arena is
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from netcl.core.backend import interceptors
 from netcl.core.backend.interceptors import Interceptor, Layer
 from netcl.core.capture.labels import current, label_launches
-from netcl.core.expr import Expr
-from netcl.core.layout import broadcast_shapes
+from netcl.core.graph.call import LoggedCall, Ref, replaced, tensors_in
 from netcl.core.tensor.data import TensorData
 
 if TYPE_CHECKING:
@@ -27,81 +24,6 @@ if TYPE_CHECKING:
 _WRITTEN = ("out",)
 # Calls with effects beyond their results.
 _KEPT = ("host_call",)
-
-
-class Ref(NamedTuple):
-    """A tensor of a call: the number of its storage, its version there, and how the call sees it."""
-
-    number: int
-    version: int
-    shape: tuple[int, ...]
-    dtype: str
-
-
-@dataclass(eq=False)
-class LoggedCall:
-    """One engine call: ``args``, ``kwargs`` and ``results`` have Refs for tensors.
-
-    ``reads`` are (number, version), ``writes`` numbers. ``kept``: it has side effects, so it is never eliminated.
-    """
-
-    method: str
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    results: Any
-    reads: frozenset[tuple[int, int]]
-    writes: frozenset[int]
-    kept: bool
-    label: str = ""  # of the op and the layer, if they are labelled
-
-    @property
-    def makes(self) -> list[tuple[int, int]]:
-        """(number, version) of its results."""
-        return [(ref.number, ref.version) for ref in tensors_in(self.results)]
-
-
-def tensors_in(value: Any) -> Iterator[Any]:
-    """Yields the tensors, or Refs, in nested lists, tuples and dicts."""
-    return interceptors.tensors_in(value, (Ref, TensorData))
-
-
-def replaced(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Returns the same nest with each tensor, or Ref, replaced by ``change`` of it."""
-    if isinstance(value, (Ref, TensorData)):
-        return change(value)
-    if isinstance(value, (list, tuple)):
-        items = [replaced(item, change) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    if isinstance(value, dict):
-        return {key: replaced(item, change) for key, item in value.items()}
-    return value
-
-
-def is_expression(call: LoggedCall) -> bool:
-    """True if a call is one of ``run`` that can be fused."""
-    if call.method != "run" or call.kept:
-        return False
-    outputs, inputs, _, shapes, _ = run_arguments(call)
-    if not inputs or any(0 in ref.shape for ref in inputs):
-        return False
-    space = broadcast_shapes([*(ref.shape for ref in inputs), *(shapes or ())], "run")
-    return all(len(shape) == len(space) for shape in shapes or ())
-
-
-def run_arguments(
-    call: LoggedCall,
-) -> tuple[tuple[Expr, ...], tuple[Ref, ...], dict[str, Any], Any, Sequence[Ref | None]]:
-    """Returns outputs, inputs, scalars, shapes and out of a call of ``run``."""
-    outputs, inputs, *rest = call.args
-    scalars = rest[0] if rest else call.kwargs.get("scalars")
-    shapes = call.kwargs.get("shapes")
-    return (
-        tuple(outputs),
-        tuple(inputs),
-        dict(scalars or {}),
-        None if shapes is None else tuple(map(tuple, shapes)),
-        tuple(call.kwargs.get("out") or ()),
-    )
 
 
 class CallLog(Interceptor):

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.capture.call_log import LoggedCall, run_arguments
 from netcl.core.dtypes import is_floating
 from netcl.core.expr import Const, Expr, Load
 from netcl.core.expr.rewrite import rebuild
+from netcl.core.graph.call import LoggedCall, run_arguments
 from netcl.core.layout import broadcast_shapes
 
 __all__ = ["with_constants"]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
-from netcl.core.capture.call_log import LoggedCall, Ref
+from netcl.core.graph.call import LoggedCall, Ref
 from netcl.core.layout import contiguous_strides
 from netcl.core.tensor.views import Geometry
 

@@ -13,10 +13,10 @@ from dataclasses import replace
 from math import prod
 from typing import Any, NamedTuple
 
-from netcl.core.capture.call_log import LoggedCall, Ref, is_expression, run_arguments, tensors_in
-from netcl.core.capture.schedule import SMALL
 from netcl.core.dtypes import canonical
 from netcl.core.expr import Load, cast
+from netcl.core.graph.call import LoggedCall, Ref, is_expression, run_arguments, tensors_in
+from netcl.core.graph.schedule import SMALL
 
 _HALVES = ("float16", "bfloat16")
 _CONTRACTIONS = ("matmul", "conv")

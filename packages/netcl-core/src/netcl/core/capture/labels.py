@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from netcl.core.graph.schedule import joined_label
 from netcl.core.ops_table.hook_stack import pop_hook, push_hook
 
-__all__ = ["Labelled", "current", "joined_label", "label_launches", "label_merged", "labelled", "set_layer"]
-
-_MOST_SHOWN = 3  # ops of one fused kernel
+__all__ = ["Labelled", "current", "label_launches", "label_merged", "labelled", "set_layer"]
 
 
 class _State(threading.local):
@@ -76,13 +75,6 @@ def labelled() -> Iterator[None]:
     finally:
         pop_hook(note)
         _state.blocks -= 1
-
-
-def joined_label(labels: Iterable[str]) -> str:
-    """Returns one label for several: the first different ones, and how many follow."""
-    different = list(dict.fromkeys(part for label in labels for part in label.split(", ") if label))
-    more = f", {len(different) - _MOST_SHOWN} more" if len(different) > _MOST_SHOWN else ""
-    return ", ".join(different[:_MOST_SHOWN]) + more
 
 
 def label_launches(recording: Any, first: int, label: str, count: int | None = None) -> None:

@@ -11,15 +11,16 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.interceptors import intercepted
-from netcl.core.capture.call_log import Ref, is_expression, replaced, run_arguments, tensors_in
-from netcl.core.capture.labels import joined_label, label_launches, label_merged
+from netcl.core.capture.labels import label_launches, label_merged
 from netcl.core.dtypes import OBJECTS
 from netcl.core.expr import Expr, Index, Reduce
 from netcl.core.expr.rewrite import walk
+from netcl.core.graph.call import Ref, is_expression, replaced, run_arguments, tensors_in
+from netcl.core.graph.schedule import joined_label
 from netcl.core.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
-    from netcl.core.capture.schedule import PlannedCall
+    from netcl.core.graph.schedule import PlannedCall
 
 
 class _Storages:

@@ -72,7 +72,10 @@ def push_hook(hook: Hook, layer: str = "profiler") -> Hook:
     """Puts ``hook`` on this thread's stack: outermost of its layer, profiler, autocast or tracer."""
     rank = LAYERS.index(layer)
     record, hooks = hooks_of_thread.state
-    hooks_of_thread.state = record, tuple(sorted(((rank, hook), *hooks), key=lambda entry: entry[0]))
+    at = 0
+    while at < len(hooks) and hooks[at][0] < rank:
+        at += 1
+    hooks_of_thread.state = record, (*hooks[:at], (rank, hook), *hooks[at:])
     return hook
 
 

@@ -216,10 +216,8 @@ class CPUBackend(ForwardedCalls, OpenRecordings):
     def planned(
         self, what: Program | Product, args: Sequence[Any], scalars: Mapping[str, float | int]
     ) -> Callable[[Sequence[Any]], Tensor | None] | None:
-        """Returns the function that repeats an op that has just run the program ``what`` on ``args``. None if there is
-        none.
-        """
-        return None if isinstance(what, Product) else run.planned(self, what, args, scalars)
+        """Returns the function that repeats an op that has just run ``what`` on ``args``. None if there is none."""
+        return gemm.planned(self, what) if isinstance(what, Product) else run.planned(self, what, args, scalars)
 
     @property
     def rng_state(self) -> Tensor:

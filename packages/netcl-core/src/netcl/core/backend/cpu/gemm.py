@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array, store, widened
 from netcl.core.backend.epilogue import Epilogue, check, run_alone
+from netcl.core.backend.product import Product
+from netcl.core.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorData
@@ -51,3 +55,25 @@ def matmul(
     if out is not None:
         out._storage.written()
     return result
+
+
+def planned(engine: Any, product: Product) -> Callable[[Sequence[Any]], Tensor | None] | None:
+    """Returns the function that repeats the op ``product``; None for the half types."""
+    left, right, dtype, transpose_a, transpose_b, added, final = product
+    if dtype not in ("float32", "float64"):
+        return None
+    rows, columns = left[-1 if transpose_a else -2], right[-2 if transpose_b else -1]
+    shape, recordings = (*np.broadcast_shapes(left[:-2], right[:-2]), rows, columns), engine.recordings
+
+    def call(args: Sequence[Any]) -> Tensor | None:
+        """Returns the result for ``args``, or None during capture and profiling."""
+        if engine.intercepting or (recordings and get_ident() in recordings):
+            return None
+        array = np.empty(shape, dtype)
+        _matmul(args[0].array.reshape(left), args[1].array.reshape(right), array, transpose_a, transpose_b, dtype)
+        if added is not None:
+            with np.errstate(all="ignore"):
+                array += args[2].array
+        return Tensor._wrap(engine, final, dtype, None, array.reshape(final), None)
+
+    return call

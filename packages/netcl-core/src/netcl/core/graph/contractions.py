@@ -17,11 +17,11 @@ from netcl.core.backend.epilogue import Epilogue
 from netcl.core.backend.interceptors import Interceptor, Layer, intercepted, tensors_in
 from netcl.core.errors import UnsupportedError
 from netcl.core.expr import Expr, Load
-from netcl.core.lazy.region_epilogue import epilogue_expression
+from netcl.core.graph.epilogues import epilogue_expression
 from netcl.core.tensor.deferred import computation_of, lock, make_deferred
 
 if TYPE_CHECKING:
-    from netcl.core.lazy.region import Region, Value
+    from netcl.core.graph.region import Fused
 
 Shape = tuple[int, ...]
 
@@ -148,41 +148,39 @@ _SHAPES: dict[str, Callable[..., Shape | None]] = {"matmul": product_shape, "con
 def as_epilogue(
     contraction: DeferredContraction,
     slot: int,
-    region: Region,
-    number: int,
+    program: Fused,
     inputs: Sequence[Any],
     scalars: Mapping[str, Any],
-    exact: bool,
 ) -> Epilogue | None:
-    """Returns the ops of a region on its input ``slot``, the result of ``contraction``, as the contraction's epilogue;
-    None if they cannot be one.
+    """Returns a program of one result on its input ``slot``, the result of ``contraction``, as the contraction's
+    epilogue; None if it cannot be one.
 
-    ``number`` is the region's one result. ``exact``: the bits must equal the region's own kernel's, so functions with
-    bits that depend on the driver are not allowed. Cached per region, contraction and values of ``scalars``.
+    Without fast math the bits must equal those of the program's own kernel, so functions with bits that depend on the
+    driver are not allowed. Cached per program, contraction and values of ``scalars``.
     """
     before = contraction.epilogue
-    known = region.epilogues.setdefault((number, slot), {})
+    known = program.epilogues.setdefault(slot, {})
     operands = [
         *before.operands,
         *(_along(operand, contraction.shape) for at, operand in enumerate(inputs) if at != slot),
     ]
-    key = (exact, before.expression, len(before.operands), contraction.shape, tuple(scalars.values()))
+    key = (before.expression, len(before.operands), contraction.shape, tuple(scalars.values()))
     if key not in known:
         if len(known) >= _NUMBERS_MAX:
             return None
-        known[key] = _expression(contraction, slot, region, region.values[number], operands, scalars, exact)
+        known[key] = _expression(contraction, slot, program, operands, scalars)
     return None if known[key] is None else Epilogue(known[key], tuple(operands))
 
 
 def _expression(
     contraction: DeferredContraction,
     slot: int,
-    region: Region,
-    value: Value,
+    program: Fused,
     operands: Sequence[Any],
     scalars: Mapping[str, Any],
-    exact: bool,
 ) -> Expr | None:
+    region = program.region
+    value = region.values[program.results[0]]
     home = region.values[region.inputs[slot]]
     if (value.shape, value.axes, value.dtype) != (home.shape, home.axes, contraction.dtype):
         return None
@@ -193,7 +191,7 @@ def _expression(
             continue
         if len(operand.axes) > 1 or prod(operand.shape) not in (1, contraction.shape[-1]) or len(operand.shape) > 1:
             return None  # rows that were flattened: only operands that are the same for all of them fit
-    return epilogue_expression(contraction.epilogue, region, slot, value, operands, scalars, exact)
+    return epilogue_expression(contraction.epilogue, region, slot, value, operands, scalars, not program.relaxed)
 
 
 def _along(operand: Any, shape: Shape) -> Any:

@@ -1,4 +1,4 @@
-"""Regions (fusion groups): traced calls of expression rows, composed to one program when a value is needed.
+"""Regions (fusion groups): calls of expressions, composed to one program.
 
 A region has one iteration space. While it grows its axes are counted from ``LAST`` downwards, the last axis being
 ``LAST - 1``, so that operands of higher rank add axes at the front without renaming any. A value has
@@ -15,13 +15,13 @@ from netcl.core.expr import Const, Expr, Index, Load, Reduce, Scalar, cast, size
 from netcl.core.expr.rewrite import rebuild
 from netcl.core.layout import aligned
 from netcl.core.ops_table.program import Bound, Program
+from netcl.core.ops_table.records import Record
 
 Shape = tuple[int, ...]
 
 LAST = 32
 MAX_STAGES = 64  # ops of a region: a kernel has to stay small enough for every driver to compile
 MAX_INPUTS = 24
-VARIANTS = 256
 
 _NO_INPUTS = (None,) * MAX_INPUTS
 
@@ -59,22 +59,8 @@ class Stage:
 
 
 @dataclass(frozen=True, eq=False)
-class Transition:
-    """The edge of a call in the tree of regions: the region after it, and the results. ``numbers`` are launch scalars
-    by their position among the arguments, or as values.
-    """
-
-    region: Region
-    results: tuple[tuple[int, Value], ...]
-    single: bool
-    numbers: tuple[tuple[int, Any], ...] = ()
-
-
-@dataclass(eq=False)
 class Region:
-    """Calls so far, as a node of a tree: ``transitions`` lead to regions of one call more, ``programs`` by their
-    outputs.
-    """
+    """Calls of one iteration space: ``sizes`` of its axes, ``reduced`` the ones that reductions run over."""
 
     values: tuple[Value, ...] = ()
     inputs: tuple[int, ...] = ()
@@ -82,77 +68,43 @@ class Region:
     sizes: Mapping[int, int] = field(default_factory=dict)
     reduced: frozenset[int] | None = None
     scalars: tuple[str, ...] = ()
-    transitions: dict[Any, Transition | None] = field(default_factory=dict)
-    programs: dict[tuple[int, ...], Fused] = field(default_factory=dict)
-    kept: dict[tuple[int, ...], tuple[int, ...]] = field(
-        default_factory=dict
-    )  # results, with the values that a gradient needs
-    epilogues: dict[Any, Any] = field(default_factory=dict)  # of the contractions that the region reads
+
+    @property
+    def last_results(self) -> tuple[int, ...]:
+        """The numbers of the last call's results."""
+        return self.stages[-1].results
 
 
 @dataclass(frozen=True, eq=False)
 class Fused(Program):
-    """The program of a region for some of its results; ``arranged`` are shapes that inputs must get first."""
+    """The program of a region for some of its results; ``arranged`` are shapes that inputs must get first.
+
+    ``record`` has the function that repeats its launches, ``epilogues`` what it is as the epilogue of contractions.
+    """
 
     region: Region = field(default_factory=Region)
     results: tuple[int, ...] = ()
     arranged: tuple[Shape | None, ...] = ()
     shift: int = 0
-    planned: list[Any] = field(default_factory=list)
+    record: Record = field(default_factory=Record)
+    epilogues: dict[Any, Any] = field(default_factory=dict)
 
     def run(self, inputs: tuple[Any, ...], scalars: Mapping[str, Any]) -> Sequence[Any]:
         """Returns the results for inputs in their arranged shapes; by their execution plan from the second run on."""
-        if self.planned and self.planned[0] is not None:
-            result = self.planned[0](self._arguments(inputs, scalars))
-            if result is not None:
-                return result if isinstance(result, tuple) else (result,)
+        record, arguments = self.record, self._arguments(inputs, scalars)
+        result = record.again(arguments)
+        if result is not None:
+            return result if isinstance(result, tuple) else (result,)
         results = Bound(self, inputs, dict(scalars)).run()
-        if not self.planned:
+        if not record.computed:
+            record.computed = True
             make = None if self.relaxed else getattr(inputs[0].engine, "planned", None)
-            self.planned.append(make and make(self, self._arguments(inputs, scalars), scalars))
+            record.again = (make and make(self, arguments, scalars)) or record.again
         return results
 
     def _arguments(self, inputs: tuple[Any, ...], scalars: Mapping[str, Any]) -> tuple[Any, ...]:
         """Inputs and launch scalars at the positions that these are named after."""
         return (*inputs, *_NO_INPUTS[len(inputs) :], *scalars.values()) if scalars else inputs
-
-
-class Cache:
-    """The regions of a function, from an empty one per engine; at most ``VARIANTS`` programs, and as many
-    regions as make so many programs of ``MAX_STAGES`` ops.
-    """
-
-    def __init__(self) -> None:
-        self.roots: dict[Any, Region] = {}
-        self.count: int = 0
-        self.regions: int = 0
-
-    def keep(self, region: Region, key: Any, transition: Transition | None) -> None:
-        """Stores the transition of a call from ``region``."""
-        if self.regions >= VARIANTS * MAX_STAGES:
-            self.clear()
-        self.regions += 1
-        region.transitions[key] = transition
-
-    def clear(self) -> None:
-        """Forgets all; running traces continue with the regions they hold."""
-        self.roots.clear()
-        self.count = self.regions = 0
-
-    def root(self, engine: Any) -> Region:
-        """Returns the empty region on ``engine``."""
-        root = self.roots.get(engine)
-        return root if root is not None else self.roots.setdefault(engine, Region())
-
-    def program(self, region: Region, results: tuple[int, ...], relaxed: bool) -> Fused:
-        """Returns the program that computes ``results`` of ``region``."""
-        program = region.programs.get(results)
-        if program is None:
-            if self.count >= VARIANTS:
-                self.clear()
-            self.count += 1
-            program = region.programs[results] = fuse(region, results, relaxed)
-        return program
 
 
 # -- composing expressions ---------------------------------------------------------------------------------------------

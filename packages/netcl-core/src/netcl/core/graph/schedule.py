@@ -1,26 +1,28 @@
-"""Schedules the steps of an optimized captured step."""
+"""The plan of a call log: its steps in an order that their reads and writes allow."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import prod
 from typing import Any
 
-from netcl.core.capture.call_log import LoggedCall, Ref, is_expression, run_arguments, tensors_in
 from netcl.core.expr import Apply, Expr
-from netcl.core.lazy.region import Fused
+from netcl.core.graph.call import LoggedCall, Ref, is_expression, run_arguments, tensors_in
+from netcl.core.graph.region import Fused
 
+_MOST_SHOWN = 3  # labels of one step
 SMALL = 1 << 16  # elements of a tensor that costs little more than a launch
 
 
 @dataclass(eq=False)
 class PlannedCall:
-    """One engine call of the optimized step: a call of the log, or a program that replaces several.
+    """One step of a plan: a call of the log, or a program that replaces several.
 
     ``reads`` and ``writes`` are numbers of storages. Of a program, ``inputs`` are its tensors, ``results`` what it
-    makes, each with whether it is written in place.
+    makes, each with whether it is written in place. ``aliases`` are reshapes of results, with those. ``last`` are the
+    numbers of values that no later step of a traced function reads.
     """
 
     reads: frozenset[int]
@@ -30,19 +32,21 @@ class PlannedCall:
     inputs: tuple[Ref, ...] = ()
     scalars: dict[str, Any] = field(default_factory=dict)
     results: tuple[tuple[Ref, bool], ...] = ()
+    aliases: tuple[tuple[Ref, Ref], ...] = ()
     label: str = ""  # of its calls
+    last: tuple[int, ...] = ()
 
 
 def scheduled(
-    made: Mapping[int, PlannedCall], before: Mapping[int, int], at: Mapping[int, int]
+    made: Mapping[int, PlannedCall], before: Mapping[int, int], at: Mapping[int, int], merges: bool
 ) -> list[list[PlannedCall]]:
     """Returns the steps, near to the order of the calls: ``before`` has a bit for each step that must run earlier,
     ``at`` is the newest call of each.
 
-    Small programs are delayed until nothing else can run, and small ones without dependents until the end; then all
-    that others depend on are one entry, equal ones next to each other, so that they can be merged to one launch. A call
-    of the host, such as one that sends gradients while the backward pass continues, is not delayed by them: they run
-    when it waits for nothing else.
+    If launches are merged (``merges``), small programs are delayed until nothing else can run, and small ones without
+    dependents until the end; then all that others depend on are one entry, equal ones next to each other, so that they
+    can be merged to one launch. A call of the host, such as one that sends gradients while the backward pass continues,
+    is not delayed by them: they run when it waits for nothing else.
     """
     waiting = {number: bin(before[number]).count("1") for number in made}
     after: dict[int, list[int]] = {number: [] for number in made}
@@ -55,7 +59,7 @@ def scheduled(
     last: list[tuple[int, int]] = []
 
     def can_run(number: int) -> None:
-        place = alone if not _is_small(made[number]) else small if after[number] else last
+        place = alone if not (merges and _is_small(made[number])) else small if after[number] else last
         heappush(place, (at[number], number))
 
     for number, count in waiting.items():
@@ -141,4 +145,11 @@ def _is_small(step: PlannedCall) -> bool:
     return all(prod(ref.shape) <= SMALL for ref in refs)
 
 
-__all__ = ["SMALL", "PlannedCall", "scheduled"]
+def joined_label(labels: Iterable[str]) -> str:
+    """Returns one label for several: the first different ones, and how many follow."""
+    different = list(dict.fromkeys(part for label in labels for part in label.split(", ") if label))
+    more = f", {len(different) - _MOST_SHOWN} more" if len(different) > _MOST_SHOWN else ""
+    return ", ".join(different[:_MOST_SHOWN]) + more
+
+
+__all__ = ["SMALL", "PlannedCall", "joined_label", "scheduled"]

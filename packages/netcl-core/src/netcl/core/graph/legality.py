@@ -15,19 +15,18 @@ from netcl.core.expr.cost import RECOMPUTE_BUDGET, repeated
 from netcl.core.expr.nodes import stored
 from netcl.core.expr.rewrite import axes_of, slots, walk
 from netcl.core.expr.schedule import Target, groupings
-from netcl.core.layout import aligned
-from netcl.core.lazy.region import (
+from netcl.core.graph.region import (
     LAST,
     MAX_INPUTS,
     MAX_STAGES,
     Region,
     Shape,
     Stage,
-    Transition,
     Value,
     fuse,
     substitute,
 )  # fmt: skip
+from netcl.core.layout import aligned
 from netcl.core.ops_table.program import Bound, Program
 
 SMALL = 1 << 15  # elements that one work-item may walk alone
@@ -95,8 +94,8 @@ def extend(
     node: bool,
     host: bool,
     target: Target | None = None,
-) -> Transition | None:
-    """Returns the transition of a call on the tensors ``refs``: numbers of values, or for new inputs tuples (position
+) -> Region | None:
+    """Returns the region after a call on the tensors ``refs``: numbers of values, or for new inputs tuples (position
     among the new ones, requires_grad). None if the call cannot be fused into the region; with a ``target`` of kernels,
     also if sums would then add up in another order.
     """
@@ -162,7 +161,7 @@ def extend(
             return None
         made = [replace(value, grouped=own) for value, own in zip(made, grouped)]
         after = replace(after, values=(*values, *made))
-    return Transition(after, tuple(zip(results, made)), program.single)
+    return after
 
 
 def _grouped(region: Region, results: tuple[int, ...], ready: Bound, target: Target) -> list[frozenset[Any]] | None:
@@ -231,8 +230,8 @@ def _reduced_axes(
     return reduced
 
 
-def alias(region: Region, ref: int, shape: Shape, recorded: bool, node: bool) -> Transition | None:
-    """Returns the transition of a reshape of value ``ref`` that adds or drops dimensions of one; None for any other."""
+def alias(region: Region, ref: int, shape: Shape, recorded: bool, node: bool) -> Region | None:
+    """Returns the region after a reshape of value ``ref`` that adds or drops dimensions of one; None for any other."""
     value = region.values[ref]
     if wide(value.shape) != wide(shape) or ref in region.inputs:
         return None
@@ -240,10 +239,9 @@ def alias(region: Region, ref: int, shape: Shape, recorded: bool, node: bool) ->
     number = len(region.values)
     made = replace(value, shape=shape, requires_grad=requires, node=node, alias=ref)
     stage = Stage("reshape", None, (ref,), (number,), (value.shape,), (), {}, requires)
-    after = Region(
+    return Region(
         (*region.values, made), region.inputs, (*region.stages, stage), region.sizes, region.reduced, region.scalars
     )
-    return Transition(after, ((number, made),), True)
 
 
 def pays(before: Region, after: Region, ready: Bound) -> bool:

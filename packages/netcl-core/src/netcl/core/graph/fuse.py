@@ -1,37 +1,52 @@
-"""Optimizes the call log of a captured step: copies of copies are composed, dead calls are eliminated, and calls of
-expressions are fused to one program by the tracer's rules for regions.
+"""Fuses the calls of a log: calls of expressions become one program, or the epilogue of a contraction.
 
 Calls keep the order of their data dependences. A call is fused into the group of an earlier call if no third one must
-run between the two, and its expressions are put into the region of the group (``lazy/legality.py``): the same
-substitution as in a jitted function. A replay must have the bits of the calls one by one, so inexact functions are
-fused only if the kernel walks the same elements.
+run between the two, and its expressions are put into the region of the group (``legality.py``). A replay of a captured
+step must have the bits of the calls one by one, so there inexact functions are fused only if the kernel walks the same
+elements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
-from netcl.core.capture.call_log import CallLog, LoggedCall, Ref, is_expression, run_arguments, tensors_in
-from netcl.core.capture.constants import with_constants
-from netcl.core.capture.copies import with_composed_copies
-from netcl.core.capture.epilogues import is_contraction, with_epilogue
-from netcl.core.capture.float32_operands import with_float32_operands
-from netcl.core.capture.labels import joined_label
-from netcl.core.capture.schedule import PlannedCall, scheduled
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Reduce
 from netcl.core.expr.rewrite import walk
 from netcl.core.expr.schedule import Target
-from netcl.core.layout import broadcast_shapes
-from netcl.core.lazy.legality import extend, has_same_bits, pays, wide
-from netcl.core.lazy.region import Region, fuse
-from netcl.core.ops_table.program import Bound, Program
+from netcl.core.graph.call import LoggedCall, Ref, bound_call, is_expression, run_arguments, tensors_in
+from netcl.core.graph.epilogues import is_contraction, with_epilogue
+from netcl.core.graph.legality import alias, extend, has_same_bits, pays, wide
+from netcl.core.graph.region import Region, fuse
+from netcl.core.graph.schedule import PlannedCall, joined_label, scheduled
+from netcl.core.ops_table.program import Bound
 
 _CANDIDATES = 4  # groups that are tried for a call
 _LARGE = 1 << 20  # bytes of a value that is computed a second time, if the step does so, in place of being kept
+
+
+class Traced(NamedTuple):
+    """The rules of a traced function's calls, on an engine that is the ``host`` or not.
+
+    ``may_fuse(before, after, alone)`` is given the region before and after a call, and one of the call alone.
+    ``kept(region, needed)`` returns the results that are stored if some are needed. ``relaxed``: programs are built
+    with fast math, of single calls too.
+    """
+
+    host: bool
+    relaxed: bool
+    may_fuse: Callable[[Region, Region, Region], bool]
+    kept: Callable[[Region, tuple[int, ...]], tuple[int, ...]]
+
+
+class Rules(NamedTuple):
+    """The ``target`` of kernels, with which sums keep their order, and the rules of a traced function."""
+
+    target: Target | None
+    traced: Traced | None = None
 
 
 @dataclass(eq=False)
@@ -49,52 +64,14 @@ class _Group:
     made: dict[tuple[int, int], tuple[Ref, bool]] = field(default_factory=dict)
 
 
-def fused_steps(
-    engine: Any, calls: Sequence[LoggedCall], live: Iterable[int], outside: Iterable[int]
-) -> list[list[PlannedCall]]:
-    """Returns the steps that compute the same as ``calls``, as lists of independent ones, for ``engine``.
-
-    ``live`` are numbers needed afterwards, ``outside`` numbers of tensors that are not the recording's own.
+class Fusion:
+    """The groups of ``calls``; ``live`` are the numbers that are needed afterwards, ``outside`` numbers of tensors that
+    are written for others.
     """
-    known = with_composed_copies(with_constants(calls, outside), {*live, *outside})
-    rewritten = with_float32_operands(engine, known, {*live}, {*outside})
-    target = getattr(engine, "target", None)
-    return _Fusion(_without_dead_calls(rewritten, {*live, *outside}), set(live), target).steps()
 
-
-def fused_parts(engine: Any, log: CallLog, live: Iterable[int]) -> list[list[list[PlannedCall]]]:
-    """Returns the steps of each part of a log. What later parts read is live after a part, and in a later part it is
-    as a tensor from outside.
-    """
-    bounds = [0, *log.parts, len(log.list)]
-    parts = [log.list[first:last] for first, last in zip(bounds, bounds[1:])]
-    fused = []
-    before: set[int] = set()
-    for at, calls in enumerate(parts):
-        later = {number for rest in parts[at + 1 :] for call in rest for number in _numbers(call)}
-        fused.append(fused_steps(engine, calls, {*live, *later}, {*log.outside, *before}))
-        before |= {number for call in calls for number in _numbers(call)}
-    return fused
-
-
-def _numbers(call: LoggedCall) -> set[int]:
-    return {number for number, _ in call.reads} | call.writes
-
-
-def _without_dead_calls(calls: Sequence[LoggedCall], live: set[int]) -> list[LoggedCall]:
-    """Returns the calls without dead ones: their results are not read."""
-    live_calls = []
-    for call in reversed(calls):
-        if call.kept or call.writes & live:
-            live_calls.append(call)
-            live.update(number for number, _ in call.reads)
-    return live_calls[::-1]
-
-
-class _Fusion:
-    def __init__(self, calls: Sequence[LoggedCall], live: set[int], target: Target | None) -> None:
-        self._calls = calls
-        self._target = target
+    def __init__(self, calls: Sequence[LoggedCall], live: set[int], rules: Rules, outside: Iterable[int] = ()) -> None:
+        self._calls = calls = _without_dead_calls(calls, {*live, *outside})
+        self._rules = rules
         self._live = live
         self._groups: list[_Group] = []
         self._of: list[int] = []  # by call: its group
@@ -103,7 +80,7 @@ class _Fusion:
         for at, call in enumerate(calls):
             for key in call.reads:
                 self._readers.setdefault(key, []).append(at)
-        self._again = _repeated(calls)
+        self._again = set() if rules.traced else _repeated(calls)
         self._writer = {key: at for at, call in enumerate(calls) for key in call.makes}
         self._last_write: dict[int, int] = {}  # by number: the group of the last write, and of the reads since
         self._reads_since: dict[int, set[int]] = {}
@@ -134,13 +111,16 @@ class _Fusion:
         home = None
         if at in self._again:  # in its place, or the value would be in memory from the first time on
             needs |= {self._of[at - 1]}
+        elif call.method == "reshape":
+            home = self._home[next(iter(call.reads))]
+            self._extend(home, call)
         elif is_expression(call):
             home = self._fuse_into(at, call, needs)
         if home is None:
             home = len(self._groups)
             self._groups.append(_Group([at], self._before(needs)))
             if is_expression(call):
-                self._extend(home, call, self._bound(call))
+                self._extend(home, call)
         else:
             group = self._groups[home]
             group.calls.append(at)
@@ -163,22 +143,15 @@ class _Fusion:
         producers = {self._home[key] for key in call.reads if key in self._home}
         beside = {self._of[reader] for key in call.reads for reader in self._readers.get(key, ()) if reader < at}
         tried = sorted(producers, reverse=True) + sorted(beside - producers, reverse=True)
+        if self._rules.traced:  # unrelated calls on one space are one launch
+            tried += [group for group in range(len(self._groups))[-1:] if group not in tried]
         for candidate in tried[:_CANDIDATES]:
             group = self._groups[candidate]
             if group.region is None or any(self._groups[n].before >> candidate & 1 for n in needs - {candidate}):
                 continue
-            ready = self._bound(call)
-            if self._fits(group, call, ready) and self._extend(candidate, call, ready):
+            if self._fits(group, call, bound_call(call)) and self._extend(candidate, call):
                 return candidate
         return None
-
-    @staticmethod
-    def _bound(call: LoggedCall) -> Bound:
-        outputs, inputs, scalars, shapes, _ = run_arguments(call)
-        space = broadcast_shapes([*(ref.shape for ref in inputs), *(shapes or ())], "run")
-        wanted = tuple(shapes) if shapes is not None else (space,) * len(outputs)
-        program = Program("run", outputs, wanted, wanted, {})
-        return Bound(program, inputs, scalars)
 
     def _fits(self, group: _Group, call: LoggedCall, ready: Bound) -> bool:
         """True if the call passes the checks that ``extend`` does not make: shapes, and writes in place."""
@@ -203,38 +176,60 @@ class _Fusion:
         reducing = any(isinstance(n, Reduce) for n in walk(ready.program.outputs)) or region.reduced is not None
         return len(spaces) == 1 and not reducing
 
-    def _extend(self, home: int, call: LoggedCall, ready: Bound) -> bool:
+    def _extend(self, home: int, call: LoggedCall) -> bool:
         """Puts a call into a group's region; False, with nothing changed, if it does not fit or does not pay."""
         group = self._groups[home]
         before = group.region or Region()
+        if call.method == "reshape":
+            (source, shape), ready = call.args, None
+            after = alias(before, group.values[source.number, source.version], shape, call.recorded, call.node)
+        else:
+            ready = bound_call(call)
+            after = self._extended(group, before, call, ready)
+        if after is None:
+            return False
+        group.region = after
+        if ready is not None:
+            group.scalars.extend(ready.scalars.values())
+        outs = run_arguments(call)[4] if call.method == "run" else ()
+        for k, (index, ref) in enumerate(zip(after.last_results, tensors_in(call.results))):
+            group.values[ref.number, ref.version] = index
+            group.made[ref.number, ref.version] = (ref, bool(outs) and outs[k] is not None)
+            self._home[ref.number, ref.version] = home
+        return True
+
+    def _extended(self, group: _Group, before: Region, call: LoggedCall, ready: Bound) -> Region | None:
+        """Returns a group's region after a call of expressions, with the new inputs in the group; None if the call does
+        not fit or does not pay.
+        """
         fresh: dict[tuple[int, int, tuple[int, ...]], tuple[int, bool]] = {}
         refs: list[Any] = []
-        for ref in ready.inputs:
+        for at, ref in enumerate(ready.inputs):
             value = group.values.get((ref.number, ref.version))
             if value is not None and (value not in before.inputs or before.values[value].shape == ref.shape):
                 refs.append(value)
             else:
-                refs.append(fresh.setdefault((ref.number, ref.version, ref.shape), (len(fresh), False)))
-        transition = extend(before, "step", ready, refs, False, False, False, self._target)
-        if transition is None:
-            return False
-        after = transition.region
-        if before.stages and not (pays(before, after, ready) and has_same_bits(after)):
-            return False
-        group.region = after
-        group.scalars.extend(ready.scalars.values())
+                wants = bool(call.requires) and call.requires[at]
+                refs.append(fresh.setdefault((ref.number, ref.version, ref.shape), (len(fresh), wants)))
+        target, traced = self._rules
+        host = traced is not None and traced.host
+        after = extend(before, call.row, ready, refs, call.recorded, call.node, host, target)
+        if after is None or (before.stages and not self._may_fuse(before, after, call, ready)):
+            return None
         first = len(before.inputs)
         for place, (number, version, shape) in enumerate(fresh):
             index = after.inputs[first + place]
             group.values.setdefault((number, version), index)
             group.inputs.append(Ref(number, version, shape, after.values[index].dtype))
-        outs = run_arguments(call)[4]
-        for k, (index, _) in enumerate(transition.results):
-            ref = call.results[k]
-            group.values[ref.number, ref.version] = index
-            group.made[ref.number, ref.version] = (ref, bool(outs) and outs[k] is not None)
-            self._home[ref.number, ref.version] = home
-        return True
+        return after
+
+    def _may_fuse(self, before: Region, after: Region, call: LoggedCall, ready: Bound) -> bool:
+        traced = self._rules.traced
+        if traced is None:
+            return pays(before, after, ready) and has_same_bits(after)
+        fresh = list(enumerate(call.requires))
+        alone = extend(Region(), call.row, ready, fresh, call.recorded, call.node, False)
+        return alone is None or traced.may_fuse(before, after, alone)
 
     # -- epilogues -----------------------------------------------------------------------------------------------------
 
@@ -286,6 +281,7 @@ class _Fusion:
             {number: self._step(self._groups[number]) for number in there},
             {number: self._groups[number].before for number in there},
             {number: self._groups[number].calls[-1] for number in there},
+            merges=self._rules.traced is None,
         )
 
     def _needed_of(self, group: _Group) -> list[tuple[int, int]]:
@@ -300,26 +296,52 @@ class _Fusion:
         ]
 
     def _step(self, group: _Group) -> PlannedCall:
-        call = group.contraction
+        call, traced = group.contraction, self._rules.traced
         label = joined_label([*group.labels, *(self._calls[at].label for at in group.calls)])
-        if call is None and (len(group.calls) == 1 or group.region is None):
+        if call is None and (group.region is None or (len(group.calls) == 1 and not (traced and traced.relaxed))):
             call = self._calls[group.calls[0]]
-        if call is not None:
+        if call is not None and traced is None:
             return PlannedCall(frozenset(number for number, _ in call.reads), call.writes, call, label=label)
-        assert group.region is not None
+        region = group.region
+        assert region is not None
         needed = self._needed_of(group)
-        program = fuse(group.region, tuple(group.values[key] for key in needed))
+        first: dict[int, tuple[int, int]] = {}  # by value: the first result on its storage
+        for key in needed:
+            first.setdefault(_root(region, group.values[key]), key)
+        sources = [first[_root(region, group.values[key])] for key in needed]
+        numbers = tuple(group.values[key] for key in first.values())
+        if traced is None:
+            program = fuse(region, numbers)
+        else:
+            program = fuse(region, traced.kept(region, numbers), traced.relaxed)
         refs = tuple(group.inputs)
         return PlannedCall(
             frozenset(ref.number for ref in refs),
             frozenset(group.made[key][0].number for key in needed),
-            None,
+            call,
             program,
             refs,
-            dict(zip(group.region.scalars, group.scalars)),
-            tuple(group.made[key] for key in needed),
+            dict(zip(region.scalars, group.scalars)),
+            tuple(group.made[key] for key in first.values()),
+            tuple((group.made[key][0], group.made[source][0]) for key, source in zip(needed, sources) if key != source),
             label,
         )
+
+
+def _root(region: Region, value: int) -> int:
+    """Returns the value that a value shares its storage with, as a reshape of it."""
+    alias = region.values[value].alias
+    return value if alias is None else _root(region, alias)
+
+
+def _without_dead_calls(calls: Sequence[LoggedCall], live: set[int]) -> list[LoggedCall]:
+    """Returns the calls without dead ones: their results are not read."""
+    live_calls = []
+    for call in reversed(calls):
+        if call.kept or call.writes & live:
+            live_calls.append(call)
+            live.update(number for number, _ in call.reads)
+    return live_calls[::-1]
 
 
 def _repeated(calls: Sequence[LoggedCall]) -> set[int]:
@@ -351,4 +373,4 @@ def _value_of(call: LoggedCall) -> Any:
     return key if plain and any(prod(ref.shape) * itemsize(ref.dtype) >= _LARGE for ref in made) else None
 
 
-__all__ = ["fused_parts", "fused_steps"]
+__all__ = ["Fusion", "Rules", "Traced"]
