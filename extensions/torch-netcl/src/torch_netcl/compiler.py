@@ -17,13 +17,14 @@ from typing import Any
 import torch
 from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from netcl import ops
 from netcl.core.errors import CaptureError, UnsupportedError
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.views import ViewStorage, separate
 from netcl.runtime.capture import capture
-from torch_netcl import fallback, kernels, memory, words
+from torch_netcl import fallback, kernels, memory, sharing, words
 from torch_netcl.memory import DTYPES, ENGINE
 from torch_netcl.rows import as_type, named
 
@@ -176,16 +177,30 @@ def function_of(op: Any) -> Callable[..., Any]:
 
 
 class _Program:
-    """A graph as a function of netcl's tensors."""
+    """A graph as a function of netcl's tensors: its results are what no input shows, each value once.
 
-    def __init__(self, module: torch.fx.GraphModule) -> None:
-        self.nodes = list(module.graph.nodes)
-        self.functions = {n: function_of(n.target) for n in self.nodes if n.op == "call_function"}
-        self.constants = {n: _lowered(getattr(module, n.target)) for n in self.nodes if n.op == "get_attr"}
-        last = {used: n for n in self.nodes for used in n.all_input_nodes}
+    ``outputs`` says how the results of the graph are made of these: (True for an input, its number, a shape or None).
+    """
+
+    def __init__(self, module: torch.fx.GraphModule, shares: bool) -> None:
+        nodes = list(module.graph.nodes)
+        *self.nodes, last = nodes
+        inputs = [n for n in nodes if n.op == "placeholder"]
+        self.functions = {n: function_of(n.target) for n in nodes if n.op == "call_function"}
+        self.constants = {n: _lowered(getattr(module, n.target)) for n in nodes if n.op == "get_attr"}
+        self.roots: list[Any] = []
+        self.outputs: list[tuple[bool, int, Any]] = []
+        for item in last.args[0]:
+            root, shape = _root(item) if shares and isinstance(item, torch.fx.Node) else (item, None)
+            places = inputs if root in inputs else self.roots
+            if root not in places:
+                places.append(root)
+            self.outputs.append((places is inputs, places.index(root), shape))
+        used = {used: n for n in self.nodes for used in n.all_input_nodes}
         self.dropped: dict[Any, list[Any]] = {}  # what no node needs after a node
-        for used, n in last.items():
-            self.dropped.setdefault(n, []).append(used)
+        for value, n in used.items():
+            if value not in self.roots:
+                self.dropped.setdefault(n, []).append(value)
 
     def __call__(self, *inputs: Any) -> Any:
         env: dict[Any, Any] = dict(self.constants)
@@ -200,11 +215,28 @@ class _Program:
             elif n.op == "call_function":
                 args, kwargs = torch.fx.node.map_aggregate((n.args, n.kwargs), value)  # type: ignore[misc]
                 env[n] = self.functions[n](*args, **kwargs)
-            elif n.op == "output":
-                return [_result(item) for item in torch.fx.node.map_arg(n.args[0], value)]
             for used in self.dropped.get(n, ()):
                 env.pop(used, None)
-        raise RuntimeError("a graph without an output")
+        return [_result(value(root)) for root in self.roots]
+
+    def results(self, inputs: list[Any], values: list[Any]) -> list[Any]:
+        """Returns the results of the graph, of PyTorch's inputs and PyTorch's tensors of what the call returned."""
+        made = [(inputs if is_input else values)[at] for is_input, at, _ in self.outputs]
+        return [x if shape is None else x.reshape(shape) for x, (_, _, shape) in zip(made, self.outputs)]
+
+
+def _root(node: Any) -> tuple[Any, Any]:
+    """Returns the node whose value ``node`` shows in another shape, and that shape; None for its own."""
+    root = node
+    while root.op == "call_function" and root.target not in _NUMBERS and _name(root.target) in _SHOWN:
+        root = root.args[0]
+    shapes = [tuple(n.meta["val"].shape) for n in (node, root)] if root is not node else [(), ()]
+    if not all(type(length) is int for shape in shapes for length in shape):
+        return node, None
+    return root, None if shapes[0] == shapes[1] else shapes[0]
+
+
+_SHOWN = {"detach", "alias", "view", "_unsafe_view"}
 
 
 def _result(value: Any) -> Any:
@@ -217,25 +249,29 @@ def _lowered(value: Any) -> Any:
         return value
     if value.dtype not in DTYPES:
         raise UnsupportedError(f"{value.dtype} on {ENGINE.device_label}")
-    return memory.take(value) if value.device.type == "ocl" else memory.to_netcl(value)
+    return memory.take(value) if value.device.type == "ocl" else sharing.taken(value)
 
 
 class CompiledGraph:
-    """A graph of AOTAutograd: called with a list of PyTorch's tensors, it replays the record for their shapes."""
+    """A graph of AOTAutograd: called with a list of PyTorch's tensors, it replays the record for their shapes.
 
-    def __init__(self, module: torch.fx.GraphModule) -> None:
+    ``shares``: results may show the memory of each other and of inputs, as what is kept for the backward pass may.
+    """
+
+    def __init__(self, module: torch.fx.GraphModule, shares: bool = False) -> None:
         self.module = module
-        self.program: _Program | None = _Program(module)
+        self.program: _Program | None = _Program(module, shares)
         self.steps: dict[Any, Any] = {}
 
     def __call__(self, inputs: list[Any]) -> Any:
         taken = list(inputs)
         inputs.clear()  # AOTAutograd hands them over
-        if self.program is None:
+        program = self.program
+        if program is None:
             return self.module(*taken)
         try:
             values = [_lowered(value) for value in taken]
-            results = self._computed(values)
+            results = self._computed(program, values)
         except Exception as error:
             if not kernels.refused(error):
                 raise
@@ -243,19 +279,18 @@ class CompiledGraph:
             _warn(error)
             return self.module(*taken)
         devices = {x.device.type for x in taken if isinstance(x, torch.Tensor)}
-        if devices == {"cpu"}:
-            return [memory.from_netcl(x) if isinstance(x, Tensor) else x for x in results]
-        return _given(results, values)
+        made = sharing.given(results) if devices == {"cpu"} else _given(results, values)
+        return program.results(taken, made)
 
-    def _computed(self, values: list[Any]) -> Any:
+    def _computed(self, program: _Program, values: list[Any]) -> Any:
         key = tuple((x.shape, x.dtype) if isinstance(x, Tensor) else x for x in values)
         if key not in self.steps and len(self.steps) < MOST_SHAPES:
             try:
-                self.steps[key] = capture(self.program, *values)  # type: ignore[arg-type]
+                self.steps[key] = capture(program, *values)
             except CaptureError:
                 self.steps[key] = None  # without a tensor, or with a value that is read on the host
         step = self.steps.get(key)
-        return self.program(*values) if step is None else step.replay(*values)  # type: ignore[misc]
+        return program(*values) if step is None else step.replay(*values)
 
 
 def _given(results: Any, values: list[Any]) -> list[Any]:
@@ -276,11 +311,11 @@ def _warn(error: Exception) -> None:
     warnings.warn(message, fallback.FallbackWarning, 3)
 
 
-def compile_graph(module: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+def compile_graph(module: torch.fx.GraphModule, shares: bool = False) -> Callable[..., Any]:
     """Returns the function that computes a graph of AOTAutograd."""
     graph: Callable[[list[Any]], Any]
     try:
-        graph = CompiledGraph(module)
+        graph = CompiledGraph(module, shares)
     except UnsupportedError as error:
         _warn(error)
         graph = lambda inputs: module(*inputs)  # noqa: E731
@@ -292,6 +327,14 @@ def compile_graph(module: torch.fx.GraphModule, example_inputs: Sequence[Any]) -
     return run
 
 
+def _forward(module: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    return compile_graph(module, shares=True)
+
+
+def _other(module: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    return compile_graph(module)
+
+
 @lru_cache(maxsize=1)
 def _backend() -> Any:
     """Returns AOTAutograd with PyTorch's core decompositions of what has no row."""
@@ -300,7 +343,8 @@ def _backend() -> Any:
         for op, function in core_aten_decompositions().items()
         if _name(op) not in kernels.TABLE and _name(op) not in GRAPH
     }
-    return aot_autograd(fw_compiler=compile_graph, bw_compiler=compile_graph, decompositions=table)
+    compilers = {"fw_compiler": _forward, "bw_compiler": _other, "inference_compiler": _other}
+    return aot_autograd(**compilers, decompositions=table, partition_fn=min_cut_rematerialization_partition)
 
 
 def netcl(module: torch.fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
