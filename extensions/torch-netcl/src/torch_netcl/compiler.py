@@ -24,8 +24,9 @@ from netcl.core.errors import CaptureError, UnsupportedError
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.views import ViewStorage, separate
 from netcl.runtime.capture import capture
-from torch_netcl import fallback, kernels, memory, sharing, words
+from torch_netcl import fallback, kernels, memory, products, sharing, words
 from torch_netcl.memory import DTYPES, ENGINE
+from torch_netcl.products import Turned, plain
 from torch_netcl.rows import as_type, named
 
 for _module in (
@@ -38,10 +39,23 @@ MOST_SHAPES = 8  # records of one graph; further sets of shapes are computed cal
 _ALL = slice(None)
 
 
+def _permuted(x: Any, order: Any) -> Any:
+    """Returns ``x`` with its axes in another order: Turned, and back, if only the last two are swapped."""
+    rank = x.base.ndim if type(x) is Turned else x.ndim
+    order = [axis % rank for axis in order] if rank else []
+    if rank > 1 and order == [*range(rank - 2), rank - 1, rank - 2]:
+        return x.base if type(x) is Turned else Turned(x)
+    return ops.permute(plain(x), order) if rank else x
+
+
 def _transposed(x: Any, one: int, two: int) -> Any:
-    order = list(range(x.ndim)) or [0]
+    order = list(range(x.base.ndim if type(x) is Turned else x.ndim)) or [0]
     order[one], order[two] = order[two], order[one]
-    return ops.permute(x, order) if x.ndim else x
+    return _permuted(x, order)
+
+
+def _turned(x: Any) -> Any:
+    return _permuted(x, (1, 0)) if type(x) is Turned or x.ndim == 2 else x
 
 
 def _expanded(x: Any, size: Any, *, implicit: bool = False) -> Any:
@@ -118,8 +132,8 @@ GRAPH: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(
         words("view _unsafe_view reshape _reshape_alias view_copy"), lambda x, size, *more: ops.reshape(x, tuple(size))
     ),
-    "permute": lambda x, dims: ops.permute(x, [axis % x.ndim for axis in dims]) if x.ndim else x,
-    "t": lambda x: ops.permute(x, (1, 0)) if x.ndim == 2 else x,
+    "permute": _permuted,
+    "t": _turned,
     "transpose.int": _transposed,
     "expand": _expanded,
     "unsqueeze": lambda x, dim: ops.unsqueeze(x, dim),
@@ -155,10 +169,14 @@ GRAPH: dict[str, Callable[..., Any]] = {
     "sym_size.int": lambda x, dim: x.shape[dim],
     "sym_numel": lambda x: prod(x.shape),
 }
+# Functions that take an operand of a product as Turned.
+_TURNING = {_permuted, _transposed, _turned, *products.TABLE.values()}
 _NUMBERS = (operator.getitem, operator.add, operator.mul, operator.sub, operator.floordiv, operator.neg)
 
 
 def _name(op: Any) -> str:
+    if not isinstance(op, torch._ops.OpOverload):
+        return ""
     schema = op._schema
     base = schema.name.removeprefix("aten::").replace("::", ".")
     return f"{base}.{schema.overload_name}" if schema.overload_name else str(base)
@@ -166,9 +184,9 @@ def _name(op: Any) -> str:
 
 def function_of(op: Any) -> Callable[..., Any]:
     """Returns what computes a node on netcl's tensors; raises UnsupportedError for one without a row."""
-    if op in _NUMBERS:
+    if op in _NUMBERS or op is _stacked:
         return op  # type: ignore[no-any-return]
-    name = _name(op) if isinstance(op, torch._ops.OpOverload) else ""
+    name = _name(op)
     same = name.removesuffix("Scalar") + "Tensor" if name.endswith(".Scalar") else name
     function = GRAPH.get(name) or kernels.TABLE.get(name) or kernels.TABLE.get(same)
     if function is None:
@@ -183,6 +201,7 @@ class _Program:
     """
 
     def __init__(self, module: torch.fx.GraphModule, shares: bool) -> None:
+        _join_parts(module.graph)
         nodes = list(module.graph.nodes)
         *self.nodes, last = nodes
         inputs = [n for n in nodes if n.op == "placeholder"]
@@ -209,15 +228,19 @@ class _Program:
         def value(x: Any) -> Any:
             return env[x] if isinstance(x, torch.fx.Node) else x
 
+        def whole(x: Any) -> Any:
+            return plain(value(x))
+
         for n in self.nodes:
             if n.op == "placeholder":
                 env[n] = next(rest)
             elif n.op == "call_function":
-                args, kwargs = torch.fx.node.map_aggregate((n.args, n.kwargs), value)  # type: ignore[misc]
-                env[n] = self.functions[n](*args, **kwargs)
+                function = self.functions[n]
+                args, kwargs = torch.fx.node.map_aggregate((n.args, n.kwargs), value if function in _TURNING else whole)  # type: ignore[misc]
+                env[n] = function(*args, **kwargs)
             for used in self.dropped.get(n, ()):
                 env.pop(used, None)
-        return [_result(value(root)) for root in self.roots]
+        return [_result(whole(root)) for root in self.roots]
 
     def results(self, inputs: list[Any], values: list[Any]) -> list[Any]:
         """Returns the results of the graph, of PyTorch's inputs and PyTorch's tensors of what the call returned."""
@@ -225,10 +248,40 @@ class _Program:
         return [x if shape is None else x.reshape(shape) for x, (_, _, shape) in zip(made, self.outputs)]
 
 
+def _join_parts(graph: torch.fx.Graph) -> None:
+    """Makes a sum of zeros with one part each, as the gradients of the parts of a whole, one stack."""
+    for node in graph.nodes:
+        parts = _parts(node)
+        dims = {dim for dim, _ in parts}
+        if len(parts) > 1 and len(dims) == 1:
+            (dim,) = dims
+            sources = [parts[dim, at] for at in range(len(parts)) if (dim, at) in parts]
+            if len(sources) == len(parts) == node.meta["val"].shape[dim]:
+                with graph.inserting_before(node):
+                    node.replace_all_uses_with(graph.call_function(_stacked, (sources, dim)))
+    graph.eliminate_dead_code()
+
+
+def _parts(node: Any) -> dict[tuple[int, int], Any]:
+    """Returns the parts of a sum by their axis and place; nothing if it is no such sum."""
+    if node.target is torch.ops.aten.select_scatter.default:
+        zeros, source, dim, at = node.args
+        is_zero = zeros.target is torch.ops.aten.full.default and zeros.args[1] == 0
+        return {(dim, at): source} if is_zero and type(at) is int else {}
+    if node.target is not torch.ops.aten.add.Tensor or node.kwargs or not all(hasattr(x, "users") for x in node.args):
+        return {}
+    one, other = (_parts(x) if len(x.users) == 1 else {} for x in node.args)
+    return {**one, **other} if one and other and not one.keys() & other.keys() else {}
+
+
+def _stacked(sources: Any, dim: int) -> Any:
+    return ops.stack(sources, dim)
+
+
 def _root(node: Any) -> tuple[Any, Any]:
     """Returns the node whose value ``node`` shows in another shape, and that shape; None for its own."""
     root = node
-    while root.op == "call_function" and root.target not in _NUMBERS and _name(root.target) in _SHOWN:
+    while root.op == "call_function" and _name(root.target) in _SHOWN:
         root = root.args[0]
     shapes = [tuple(n.meta["val"].shape) for n in (node, root)] if root is not node else [(), ()]
     if not all(type(length) is int for shape in shapes for length in shape):

@@ -19,7 +19,7 @@ import netcl.special
 from netcl import ops
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.ops_table import dispatch
-from torch_netcl import overload, words
+from torch_netcl import overload, products, words
 from torch_netcl.memory import DTYPES, ENGINE, TORCH, NoKernel
 
 TABLE: dict[str, Callable[..., Any]] = {}
@@ -503,17 +503,7 @@ TABLE |= {
 
 def _alike(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a product of tensors that must have one dtype, as PyTorch's."""
-
-    def product(*tensors: Any) -> Any:
-        if any(x.dtype is not tensors[0].dtype for x in tensors):
-            raise NoKernel("operands of several dtypes")
-        return function(*tensors)
-
-    return product
-
-
-def _added(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, a, b, *, beta=1, alpha=1: _alike(lambda *tensors: function(*tensors, beta, alpha))(x, a, b)
+    return lambda a, b: function(a, b) if a.dtype is b.dtype else refuse("operands of several dtypes")
 
 
 @row("addmv")
@@ -525,11 +515,7 @@ def addmv(x, a, b, *, beta=1, alpha=1):
     return product if beta == 0 else ops.add(ops.mul(x, beta), product)
 
 
-TABLE |= {
-    **{name: _alike(function(name)) for name in ("mm", "bmm", "mv", "dot")},
-    "addmm": _added(ops.addmm),
-    "baddbmm": _added(ops.baddbmm),
-}
+TABLE |= products.TABLE | {name: _alike(function(name)) for name in ("mv", "dot")}
 
 
 # -- convolutions ----------------------------------------------------------------------------------------------------
