@@ -321,7 +321,7 @@ def register() -> None:
     """Registers all kernels; called once, at the first use of the device."""
     for name, function in DIRECT.items():
         implement(name, function)
-    for name, function in recurrent.TABLE.items():  # over PyTorch's own formula of steps, which autograd sees
+    for name, function in (recurrent.TABLE | attention.FORMULAS).items():  # in the place of PyTorch's own formulas
         implement(name, function)
         _library.impl(name, function, "AutogradPrivateUse1")
     for name, function in TABLE.items():

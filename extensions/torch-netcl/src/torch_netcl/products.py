@@ -9,7 +9,8 @@ import torch
 
 from netcl import ops
 from netcl.core.dtypes import is_floating
-from torch_netcl.memory import NoKernel, take
+from netcl.core.layout import contiguous_strides
+from torch_netcl.memory import DTYPES, NoKernel, take
 
 TABLE: dict[str, Callable[..., Any]] = {}
 
@@ -32,13 +33,14 @@ class Turned:
 
 def operand(tensor: torch.Tensor) -> Any:
     """Returns a tensor of PyTorch as ``take`` does, or Turned if it shows a whole one with swapped axes."""
-    if not tensor.is_contiguous() and tensor.dim() > 1 and not tensor.storage_offset():
+    if not tensor.is_contiguous() and tensor.dim() > 1 and not tensor.storage_offset() and not tensor.is_neg():
         *lead, rows, columns = tensor.shape
-        content = tensor.untyped_storage().content  # type: ignore[attr-defined]
-        if content.shape == (*lead, columns, rows) and tensor.stride()[-2:] == (1, rows) and not tensor.is_neg():
-            turned = tensor.transpose(-2, -1) if lead else None
-            if turned is None or turned.is_contiguous():
-                return Turned(content)
+        shape = (*lead, columns, rows)
+        *ahead, one, other = contiguous_strides(shape)
+        content = getattr(tensor.untyped_storage(), "content", None)
+        if content is not None and content.size == tensor.numel() and tensor.stride() == (*ahead, other, one):
+            if content.dtype is DTYPES.get(tensor.dtype):
+                return Turned(content if content.shape == shape else ops.reshape(content, shape))
     return take(tensor)
 
 
