@@ -44,8 +44,8 @@ def test_graphs_are_recorded_and_replayed(device: str) -> None:
     made = []
     original = compiler.CompiledGraph.__init__
 
-    def kept(self: compiler.CompiledGraph, module: torch.fx.GraphModule) -> None:
-        original(self, module)
+    def kept(self: compiler.CompiledGraph, module: torch.fx.GraphModule, *shares: bool) -> None:
+        original(self, module, *shares)
         made.append(self)
 
     compiler.CompiledGraph.__init__ = kept  # type: ignore[method-assign]

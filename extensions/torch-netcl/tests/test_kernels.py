@@ -92,3 +92,32 @@ def test_a_recurrent_layer_runs_no_cells(monkeypatch: pytest.MonkeyPatch) -> Non
         assert nn.GRU(3, 4).to("ocl")(torch.randn(6, 2, 3, device="ocl"))[0].dtype is torch.bfloat16
     with pytest.raises(RuntimeError, match="Expected 3, got 5"):
         nn.GRU(3, 4).to("ocl")(torch.randn(6, 2, 5, device="ocl"))
+
+
+@pytest.mark.parametrize("heads", [4, 2])
+def test_attention_is_one_kernel_with_shared_heads_too(heads: int) -> None:
+    from netcl.profiling import profile
+
+    tensors = [torch.randn(2, count, 9, 8) for count in (4, heads, heads)]
+    results = []
+    for place in ("cpu", "ocl"):
+        q, k, v = (x.to(place).detach().requires_grad_() for x in tensors)
+        with profile() as seen:
+            y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=heads < 4)
+        y.square().sum().backward()
+        results.append([x.detach().cpu() for x in (y, q.grad, k.grad, v.grad)])
+    assert {launch.op for launch in seen.launches} == {"tiled_attention"}
+    for here, there in zip(*results):
+        assert torch.allclose(here, there, atol=1e-5)
+
+
+def test_products_read_swapped_operands_in_place() -> None:
+    from netcl.profiling import profile
+
+    a, b, weight, bias = torch.randn(5, 3), torch.randn(5, 4), torch.randn(4, 3), torch.randn(4)
+    expected = a.t() @ b, torch.addmm(bias, a, weight.t()), torch.bmm(a[None].mT, b[None])
+    a, b, weight, bias = (value.to("ocl") for value in (a, b, weight, bias))
+    with profile() as seen:
+        results = a.t() @ b, torch.addmm(bias, a, weight.t()), torch.bmm(a[None].mT, b[None])
+    assert "copy" not in {launch.name for launch in seen.launches}
+    assert all(torch.allclose(one.cpu(), other, atol=1e-5) for one, other in zip(results, expected))

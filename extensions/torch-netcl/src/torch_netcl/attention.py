@@ -1,4 +1,4 @@
-"""Batch norms, which write running statistics, and the choice of the way of attention; they take PyTorch's tensors."""
+"""Batch norms, which write running statistics, and attention; they take PyTorch's tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from torch_netcl import fallback, rows
 from torch_netcl.memory import NoKernel, give, put, take
 
 TABLE: dict[str, Callable[..., Any]] = {}
-_MATH, _OVERRIDEABLE = 0, 4  # numbers of sdp::SDPBackend
 
 
 def native_batch_norm(x, weight, bias, mean, var, training, momentum, eps):
@@ -28,17 +27,22 @@ def native_batch_norm(x, weight, bias, mean, var, training, momentum, eps):
     return give(y), give(saved_mean), give(saved_rstd)
 
 
-def choice(q, k, v, mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
-    """Returns the number of PyTorch's way: netcl's kernel for plain shapes, else a product and a softmax."""
+_attend = torch.ops.aten.scaled_dot_product_attention.default
+
+
+def attend(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+    """Returns attention by netcl's kernel for plain shapes, else by PyTorch's formula of products and a softmax."""
     alike = q.dtype == k.dtype == v.dtype and q.dtype in (torch.float32, torch.float16, torch.bfloat16)
-    shapes = q.dim() == k.dim() == v.dim() == 4 and k.shape[:3] == v.shape[:3] and q.shape[:2] == k.shape[:2]
+    shapes = q.dim() == k.dim() == v.dim() == 4 and k.shape[:3] == v.shape[:3] and q.shape[0] == k.shape[0]
+    mask = attn_mask
     masked = mask is None or (not mask.requires_grad and mask.shape[-1] == k.shape[-2] and not is_causal)
-    whole = q.numel() and k.numel() and v.numel() and not dropout_p and not enable_gqa
-    return _OVERRIDEABLE if alike and shapes and masked and whole else _MATH
+    if alike and shapes and masked and not dropout_p and q.numel() and k.numel() and v.numel():
+        heads, shared = q.shape[1], k.shape[1]
+        if heads == shared or (enable_gqa and not heads % shared):
+            options = {"attn_mask": mask, "scale": scale}
+            return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, is_causal, **options)[0]
+    return _attend.decompose(q, k, v, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
 
 
-TABLE |= {
-    "native_batch_norm": native_batch_norm,
-    "_native_batch_norm_legit": native_batch_norm,
-    "_fused_sdp_choice": choice,
-}
+TABLE |= {"native_batch_norm": native_batch_norm, "_native_batch_norm_legit": native_batch_norm}
+FORMULAS = {"scaled_dot_product_attention": attend}  # which autograd sees

@@ -17,14 +17,16 @@ from typing import Any
 import torch
 from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from netcl import ops
 from netcl.core.errors import CaptureError, UnsupportedError
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.views import ViewStorage, separate
 from netcl.runtime.capture import capture
-from torch_netcl import fallback, kernels, memory, words
+from torch_netcl import fallback, kernels, memory, products, sharing, words
 from torch_netcl.memory import DTYPES, ENGINE
+from torch_netcl.products import Turned, plain
 from torch_netcl.rows import as_type, named
 
 for _module in (
@@ -37,10 +39,23 @@ MOST_SHAPES = 8  # records of one graph; further sets of shapes are computed cal
 _ALL = slice(None)
 
 
+def _permuted(x: Any, order: Any) -> Any:
+    """Returns ``x`` with its axes in another order: Turned, and back, if only the last two are swapped."""
+    rank = x.base.ndim if type(x) is Turned else x.ndim
+    order = [axis % rank for axis in order] if rank else []
+    if rank > 1 and order == [*range(rank - 2), rank - 1, rank - 2]:
+        return x.base if type(x) is Turned else Turned(x)
+    return ops.permute(plain(x), order) if rank else x
+
+
 def _transposed(x: Any, one: int, two: int) -> Any:
-    order = list(range(x.ndim)) or [0]
+    order = list(range(x.base.ndim if type(x) is Turned else x.ndim)) or [0]
     order[one], order[two] = order[two], order[one]
-    return ops.permute(x, order) if x.ndim else x
+    return _permuted(x, order)
+
+
+def _turned(x: Any) -> Any:
+    return _permuted(x, (1, 0)) if type(x) is Turned or x.ndim == 2 else x
 
 
 def _expanded(x: Any, size: Any, *, implicit: bool = False) -> Any:
@@ -117,8 +132,8 @@ GRAPH: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(
         words("view _unsafe_view reshape _reshape_alias view_copy"), lambda x, size, *more: ops.reshape(x, tuple(size))
     ),
-    "permute": lambda x, dims: ops.permute(x, [axis % x.ndim for axis in dims]) if x.ndim else x,
-    "t": lambda x: ops.permute(x, (1, 0)) if x.ndim == 2 else x,
+    "permute": _permuted,
+    "t": _turned,
     "transpose.int": _transposed,
     "expand": _expanded,
     "unsqueeze": lambda x, dim: ops.unsqueeze(x, dim),
@@ -154,10 +169,14 @@ GRAPH: dict[str, Callable[..., Any]] = {
     "sym_size.int": lambda x, dim: x.shape[dim],
     "sym_numel": lambda x: prod(x.shape),
 }
+# Functions that take an operand of a product as Turned.
+_TURNING = {_permuted, _transposed, _turned, *products.TABLE.values()}
 _NUMBERS = (operator.getitem, operator.add, operator.mul, operator.sub, operator.floordiv, operator.neg)
 
 
 def _name(op: Any) -> str:
+    if not isinstance(op, torch._ops.OpOverload):
+        return ""
     schema = op._schema
     base = schema.name.removeprefix("aten::").replace("::", ".")
     return f"{base}.{schema.overload_name}" if schema.overload_name else str(base)
@@ -165,9 +184,9 @@ def _name(op: Any) -> str:
 
 def function_of(op: Any) -> Callable[..., Any]:
     """Returns what computes a node on netcl's tensors; raises UnsupportedError for one without a row."""
-    if op in _NUMBERS:
+    if op in _NUMBERS or op is _stacked:
         return op  # type: ignore[no-any-return]
-    name = _name(op) if isinstance(op, torch._ops.OpOverload) else ""
+    name = _name(op)
     same = name.removesuffix("Scalar") + "Tensor" if name.endswith(".Scalar") else name
     function = GRAPH.get(name) or kernels.TABLE.get(name) or kernels.TABLE.get(same)
     if function is None:
@@ -176,16 +195,31 @@ def function_of(op: Any) -> Callable[..., Any]:
 
 
 class _Program:
-    """A graph as a function of netcl's tensors."""
+    """A graph as a function of netcl's tensors: its results are what no input shows, each value once.
 
-    def __init__(self, module: torch.fx.GraphModule) -> None:
-        self.nodes = list(module.graph.nodes)
-        self.functions = {n: function_of(n.target) for n in self.nodes if n.op == "call_function"}
-        self.constants = {n: _lowered(getattr(module, n.target)) for n in self.nodes if n.op == "get_attr"}
-        last = {used: n for n in self.nodes for used in n.all_input_nodes}
+    ``outputs`` says how the results of the graph are made of these: (True for an input, its number, a shape or None).
+    """
+
+    def __init__(self, module: torch.fx.GraphModule, shares: bool) -> None:
+        _join_parts(module.graph)
+        nodes = list(module.graph.nodes)
+        *self.nodes, last = nodes
+        inputs = [n for n in nodes if n.op == "placeholder"]
+        self.functions = {n: function_of(n.target) for n in nodes if n.op == "call_function"}
+        self.constants = {n: _lowered(getattr(module, n.target)) for n in nodes if n.op == "get_attr"}
+        self.roots: list[Any] = []
+        self.outputs: list[tuple[bool, int, Any]] = []
+        for item in last.args[0]:
+            root, shape = _root(item) if shares and isinstance(item, torch.fx.Node) else (item, None)
+            places = inputs if root in inputs else self.roots
+            if root not in places:
+                places.append(root)
+            self.outputs.append((places is inputs, places.index(root), shape))
+        used = {used: n for n in self.nodes for used in n.all_input_nodes}
         self.dropped: dict[Any, list[Any]] = {}  # what no node needs after a node
-        for used, n in last.items():
-            self.dropped.setdefault(n, []).append(used)
+        for value, n in used.items():
+            if value not in self.roots:
+                self.dropped.setdefault(n, []).append(value)
 
     def __call__(self, *inputs: Any) -> Any:
         env: dict[Any, Any] = dict(self.constants)
@@ -194,17 +228,68 @@ class _Program:
         def value(x: Any) -> Any:
             return env[x] if isinstance(x, torch.fx.Node) else x
 
+        def whole(x: Any) -> Any:
+            return plain(value(x))
+
         for n in self.nodes:
             if n.op == "placeholder":
                 env[n] = next(rest)
             elif n.op == "call_function":
-                args, kwargs = torch.fx.node.map_aggregate((n.args, n.kwargs), value)  # type: ignore[misc]
-                env[n] = self.functions[n](*args, **kwargs)
-            elif n.op == "output":
-                return [_result(item) for item in torch.fx.node.map_arg(n.args[0], value)]
+                function = self.functions[n]
+                args, kwargs = torch.fx.node.map_aggregate((n.args, n.kwargs), value if function in _TURNING else whole)  # type: ignore[misc]
+                env[n] = function(*args, **kwargs)
             for used in self.dropped.get(n, ()):
                 env.pop(used, None)
-        raise RuntimeError("a graph without an output")
+        return [_result(whole(root)) for root in self.roots]
+
+    def results(self, inputs: list[Any], values: list[Any]) -> list[Any]:
+        """Returns the results of the graph, of PyTorch's inputs and PyTorch's tensors of what the call returned."""
+        made = [(inputs if is_input else values)[at] for is_input, at, _ in self.outputs]
+        return [x if shape is None else x.reshape(shape) for x, (_, _, shape) in zip(made, self.outputs)]
+
+
+def _join_parts(graph: torch.fx.Graph) -> None:
+    """Makes a sum of zeros with one part each, as the gradients of the parts of a whole, one stack."""
+    for node in graph.nodes:
+        parts = _parts(node)
+        dims = {dim for dim, _ in parts}
+        if len(parts) > 1 and len(dims) == 1:
+            (dim,) = dims
+            sources = [parts[dim, at] for at in range(len(parts)) if (dim, at) in parts]
+            if len(sources) == len(parts) == node.meta["val"].shape[dim]:
+                with graph.inserting_before(node):
+                    node.replace_all_uses_with(graph.call_function(_stacked, (sources, dim)))
+    graph.eliminate_dead_code()
+
+
+def _parts(node: Any) -> dict[tuple[int, int], Any]:
+    """Returns the parts of a sum by their axis and place; nothing if it is no such sum."""
+    if node.target is torch.ops.aten.select_scatter.default:
+        zeros, source, dim, at = node.args
+        is_zero = zeros.target is torch.ops.aten.full.default and zeros.args[1] == 0
+        return {(dim, at): source} if is_zero and type(at) is int else {}
+    if node.target is not torch.ops.aten.add.Tensor or node.kwargs or not all(hasattr(x, "users") for x in node.args):
+        return {}
+    one, other = (_parts(x) if len(x.users) == 1 else {} for x in node.args)
+    return {**one, **other} if one and other and not one.keys() & other.keys() else {}
+
+
+def _stacked(sources: Any, dim: int) -> Any:
+    return ops.stack(sources, dim)
+
+
+def _root(node: Any) -> tuple[Any, Any]:
+    """Returns the node whose value ``node`` shows in another shape, and that shape; None for its own."""
+    root = node
+    while root.op == "call_function" and _name(root.target) in _SHOWN:
+        root = root.args[0]
+    shapes = [tuple(n.meta["val"].shape) for n in (node, root)] if root is not node else [(), ()]
+    if not all(type(length) is int for shape in shapes for length in shape):
+        return node, None
+    return root, None if shapes[0] == shapes[1] else shapes[0]
+
+
+_SHOWN = {"detach", "alias", "view", "_unsafe_view"}
 
 
 def _result(value: Any) -> Any:
@@ -217,25 +302,29 @@ def _lowered(value: Any) -> Any:
         return value
     if value.dtype not in DTYPES:
         raise UnsupportedError(f"{value.dtype} on {ENGINE.device_label}")
-    return memory.take(value) if value.device.type == "ocl" else memory.to_netcl(value)
+    return memory.take(value) if value.device.type == "ocl" else sharing.taken(value)
 
 
 class CompiledGraph:
-    """A graph of AOTAutograd: called with a list of PyTorch's tensors, it replays the record for their shapes."""
+    """A graph of AOTAutograd: called with a list of PyTorch's tensors, it replays the record for their shapes.
 
-    def __init__(self, module: torch.fx.GraphModule) -> None:
+    ``shares``: results may show the memory of each other and of inputs, as what is kept for the backward pass may.
+    """
+
+    def __init__(self, module: torch.fx.GraphModule, shares: bool = False) -> None:
         self.module = module
-        self.program: _Program | None = _Program(module)
+        self.program: _Program | None = _Program(module, shares)
         self.steps: dict[Any, Any] = {}
 
     def __call__(self, inputs: list[Any]) -> Any:
         taken = list(inputs)
         inputs.clear()  # AOTAutograd hands them over
-        if self.program is None:
+        program = self.program
+        if program is None:
             return self.module(*taken)
         try:
             values = [_lowered(value) for value in taken]
-            results = self._computed(values)
+            results = self._computed(program, values)
         except Exception as error:
             if not kernels.refused(error):
                 raise
@@ -243,19 +332,18 @@ class CompiledGraph:
             _warn(error)
             return self.module(*taken)
         devices = {x.device.type for x in taken if isinstance(x, torch.Tensor)}
-        if devices == {"cpu"}:
-            return [memory.from_netcl(x) if isinstance(x, Tensor) else x for x in results]
-        return _given(results, values)
+        made = sharing.given(results) if devices == {"cpu"} else _given(results, values)
+        return program.results(taken, made)
 
-    def _computed(self, values: list[Any]) -> Any:
+    def _computed(self, program: _Program, values: list[Any]) -> Any:
         key = tuple((x.shape, x.dtype) if isinstance(x, Tensor) else x for x in values)
         if key not in self.steps and len(self.steps) < MOST_SHAPES:
             try:
-                self.steps[key] = capture(self.program, *values)  # type: ignore[arg-type]
+                self.steps[key] = capture(program, *values)
             except CaptureError:
                 self.steps[key] = None  # without a tensor, or with a value that is read on the host
         step = self.steps.get(key)
-        return self.program(*values) if step is None else step.replay(*values)  # type: ignore[misc]
+        return program(*values) if step is None else step.replay(*values)
 
 
 def _given(results: Any, values: list[Any]) -> list[Any]:
@@ -276,11 +364,11 @@ def _warn(error: Exception) -> None:
     warnings.warn(message, fallback.FallbackWarning, 3)
 
 
-def compile_graph(module: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+def compile_graph(module: torch.fx.GraphModule, shares: bool = False) -> Callable[..., Any]:
     """Returns the function that computes a graph of AOTAutograd."""
     graph: Callable[[list[Any]], Any]
     try:
-        graph = CompiledGraph(module)
+        graph = CompiledGraph(module, shares)
     except UnsupportedError as error:
         _warn(error)
         graph = lambda inputs: module(*inputs)  # noqa: E731
@@ -292,6 +380,14 @@ def compile_graph(module: torch.fx.GraphModule, example_inputs: Sequence[Any]) -
     return run
 
 
+def _forward(module: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    return compile_graph(module, shares=True)
+
+
+def _other(module: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+    return compile_graph(module)
+
+
 @lru_cache(maxsize=1)
 def _backend() -> Any:
     """Returns AOTAutograd with PyTorch's core decompositions of what has no row."""
@@ -300,7 +396,8 @@ def _backend() -> Any:
         for op, function in core_aten_decompositions().items()
         if _name(op) not in kernels.TABLE and _name(op) not in GRAPH
     }
-    return aot_autograd(fw_compiler=compile_graph, bw_compiler=compile_graph, decompositions=table)
+    compilers = {"fw_compiler": _forward, "bw_compiler": _other, "inference_compiler": _other}
+    return aot_autograd(**compilers, decompositions=table, partition_fn=min_cut_rematerialization_partition)
 
 
 def netcl(module: torch.fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:

@@ -22,6 +22,7 @@ from torch_netcl import (
     memory,
     optimizers,
     overload,
+    products,
     random,
     recurrent,
     rows,
@@ -93,11 +94,12 @@ def _given(result: Any, values: Any) -> Any:
 class Call:
     """The conversion of the arguments of one overload."""
 
-    __slots__ = ("lists", "tensors")
+    __slots__ = ("lists", "take", "tensors")
 
     def __init__(self, op: Any) -> None:
         arguments = op._schema.arguments
         kinds = [str(argument.type) for argument in arguments]
+        self.take = products.operand if op._schema.name.removeprefix("aten::") in products.TABLE else take
         self.tensors = tuple(at for at, kind in enumerate(kinds) if kind in ("Tensor", "Optional[Tensor]"))
         self.lists = tuple(
             at for at, kind in enumerate(kinds) if kind.startswith(("List[", "Optional[List[")) and "Tensor" in kind
@@ -113,7 +115,7 @@ class Call:
             value = values[at]
             if isinstance(value, torch.Tensor):
                 if value.device.type == "ocl":
-                    values[at] = take(value)
+                    values[at] = self.take(value)
                 else:
                     values[at], mixed = _number(value), True
             elif isinstance(value, complex):  # a number of Python in a tensor's place
@@ -163,7 +165,7 @@ def _guarded(op: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def kernel_of(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the kernel of a functional overload."""
     call = Call(op)
-    arguments = op._schema.arguments
+    arguments, taking = op._schema.arguments, call.take
     single = str(op._schema.returns[0].type) == "Tensor" and len(op._schema.returns) == 1
 
     @_guarded(op)
@@ -182,8 +184,8 @@ def kernel_of(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 
     def two(a: Any, b: Any) -> Any:
         try:
-            x = a if type(a) in NUMBERS else take(a)
-            y = b if type(b) in NUMBERS else take(b)
+            x = a if type(a) in NUMBERS else taking(a)
+            y = b if type(b) in NUMBERS else taking(b)
         except (AttributeError, RuntimeError, memory.NoKernel):  # a tensor of the CPU, or what the longer way says
             return kernel(a, b)
         try:
@@ -319,7 +321,7 @@ def register() -> None:
     """Registers all kernels; called once, at the first use of the device."""
     for name, function in DIRECT.items():
         implement(name, function)
-    for name, function in recurrent.TABLE.items():  # over PyTorch's own formula of steps, which autograd sees
+    for name, function in (recurrent.TABLE | attention.FORMULAS).items():  # in the place of PyTorch's own formulas
         implement(name, function)
         _library.impl(name, function, "AutogradPrivateUse1")
     for name, function in TABLE.items():

@@ -16,7 +16,7 @@ from netcl.core.dtypes import is_floating
 from netcl.core.expr import Expr, Load, Scalar, apply, cast
 from netcl.core.expr.statistics import widened
 from netcl.core.ops_table.dispatch import evaluate_each
-from torch_netcl.memory import give, take
+from torch_netcl.memory import DTYPES, give, take
 
 TABLE: dict[str, Callable[..., Any]] = {}
 # The lists, and the expression of their elements and a number s.
@@ -36,6 +36,9 @@ EACH: dict[str, tuple[int, Callable[..., Expr]]] = {
     "sqrt": (1, lambda a, s: apply("sqrt", a)),
     "neg": (1, lambda a, s: -a),
     "reciprocal": (1, lambda a, s: 1.0 / a),
+    "abs": (1, lambda a, s: apply("abs", a)),
+    "mul.Tensor": (1, lambda a, s: a * s),  # s is the element of a tensor
+    "div.Tensor": (1, lambda a, s: a / s),
 }
 EACH |= {f"{name}List": row for name, row in EACH.items() if name.endswith(".Scalar") and name[:4] != "lerp"}
 
@@ -60,7 +63,8 @@ def _whole(lists: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, ...]] | N
 @lru_cache(maxsize=256)
 def _outputs(name: str, dtypes: tuple[str, ...]) -> tuple[Expr, ...]:
     loads = [widened(Load(slot, dtype)) for slot, dtype in enumerate(dtypes)]
-    return (cast(EACH[name][1](*loads, Scalar("s", loads[0].dtype)), dtypes[0]),)
+    number = () if name.endswith(".Tensor") else (Scalar("s", loads[0].dtype),)
+    return (cast(EACH[name][1](*loads, *number), dtypes[0]),)
 
 
 def _each(name: str, in_place: bool) -> None:
@@ -91,16 +95,19 @@ def _each(name: str, in_place: bool) -> None:
         if numbers is None and "Scalar" in name:
             raise RuntimeError(f"{overload}: expected a number")
         uniform = not isinstance(numbers, (list, tuple)) or len(set(numbers)) == 1
+        shared = [numbers] if isinstance(numbers, torch.Tensor) else []
+        uniform &= not any(x.dim() or x.device.type != "ocl" or x.dtype not in DTYPES for x in shared)
         rows = _whole(lists) if uniform and not isinstance(numbers, complex) and lists[0] else None
         if rows is None or any(len(tensors) != len(lists[0]) for tensors in lists):
             return one_by_one(lists, numbers)
         number = numbers[0] if isinstance(numbers, (list, tuple)) else numbers
-        outputs = _outputs(name, tuple([x.dtype for x in rows[0]]))
-        scalars = {"s": float(1 if number is None else number)}
+        shared = [take(x) for x in shared]
+        outputs = _outputs(name, tuple([x.dtype for x in (*rows[0], *shared)]))
+        scalars = {} if shared else {"s": float(1 if number is None else number)}
         if in_place:
-            evaluate_each(outputs, rows, (), scalars, out=[row[:1] for row in rows])
+            evaluate_each(outputs, rows, shared, scalars, out=[row[:1] for row in rows])
             return None
-        return [give(made[0]) for made in evaluate_each(outputs, rows, (), scalars)]
+        return [give(made[0]) for made in evaluate_each(outputs, rows, shared, scalars)]
 
     TABLE[overload] = kernel
 

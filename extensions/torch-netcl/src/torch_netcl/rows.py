@@ -19,7 +19,7 @@ import netcl.special
 from netcl import ops
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.ops_table import dispatch
-from torch_netcl import overload, words
+from torch_netcl import overload, products, words
 from torch_netcl.memory import DTYPES, ENGINE, TORCH, NoKernel
 
 TABLE: dict[str, Callable[..., Any]] = {}
@@ -503,17 +503,7 @@ TABLE |= {
 
 def _alike(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a product of tensors that must have one dtype, as PyTorch's."""
-
-    def product(*tensors: Any) -> Any:
-        if any(x.dtype is not tensors[0].dtype for x in tensors):
-            raise NoKernel("operands of several dtypes")
-        return function(*tensors)
-
-    return product
-
-
-def _added(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda x, a, b, *, beta=1, alpha=1: _alike(lambda *tensors: function(*tensors, beta, alpha))(x, a, b)
+    return lambda a, b: function(a, b) if a.dtype is b.dtype else refuse("operands of several dtypes")
 
 
 @row("addmv")
@@ -525,11 +515,7 @@ def addmv(x, a, b, *, beta=1, alpha=1):
     return product if beta == 0 else ops.add(ops.mul(x, beta), product)
 
 
-TABLE |= {
-    **{name: _alike(function(name)) for name in ("mm", "bmm", "mv", "dot")},
-    "addmm": _added(ops.addmm),
-    "baddbmm": _added(ops.baddbmm),
-}
+TABLE |= products.TABLE | {name: _alike(function(name)) for name in ("mv", "dot")}
 
 
 # -- convolutions ----------------------------------------------------------------------------------------------------
@@ -783,8 +769,8 @@ TABLE |= {
 @row("_scaled_dot_product_flash_attention_for_cpu")
 def attention(q, k, v, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
     """Returns the attention and the logarithms of what its weights were divided by."""
-    if dropout_p or q.ndim != 4 or q.shape[:2] != k.shape[:2]:
-        raise NoKernel("dropout, or heads that share keys")
+    if dropout_p or q.ndim != 4 or q.shape[0] != k.shape[0] or q.shape[1] % k.shape[1]:
+        raise NoKernel("dropout, or shapes")
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     return tuple(dispatch.call("tiled_attention", q, k, v, attn_mask, is_causal, scale))
 
@@ -795,22 +781,6 @@ def attention_backward(grad, q, k, v, out, lse, dropout_p, is_causal, *, attn_ma
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     tensors = grad, q, k, v, attn_mask, out, lse
     return tuple(dispatch.call("tiled_attention_gradients", *tensors, is_causal, scale))
-
-
-@row("_scaled_dot_product_fused_attention_overrideable")
-def overrideable(q, k, v, mask=None, dropout_p=0.0, is_causal=False, debug=False, *, scale=None):
-    """Returns the same in the form of PyTorch's private backends: with lengths, and empty states of generators."""
-    out, lse = attention(q, k, v, dropout_p, is_causal, attn_mask=mask, scale=scale)
-    empty = [ENGINE.empty((0,), dtype) for dtype in ("int64", "int64", "int64", "int64", q.dtype)]
-    return out, lse, *empty[:2], q.shape[-2], k.shape[-2], *empty[2:]
-
-
-@row("_scaled_dot_product_fused_attention_overrideable_backward")
-def overrideable_backward(grad, q, k, v, mask, wanted, out, lse, *rest, scale=None):
-    """Returns the gradients by q, k, v and, None, the mask."""
-    _, _, _, _, dropout_p, is_causal, _, _ = rest
-    grads = attention_backward(grad, q, k, v, out, lse, dropout_p, is_causal, attn_mask=mask, scale=scale)
-    return (*grads, None)
 
 
 # -- decompositions --------------------------------------------------------------------------------------------------

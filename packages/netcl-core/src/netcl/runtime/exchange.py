@@ -16,6 +16,7 @@ from typing import Any
 from netcl.core.tensor import Tensor
 
 Setters = list[Callable[[Any], None]]
+_SPARE = 4
 
 
 class Exchange:
@@ -52,12 +53,12 @@ class Exchange:
             to[id(tensor)] = setters
 
     def _is_arenas(self, tensor: Tensor) -> bool:
-        """True if fresh buffers have the size of the tensor's, which is the arena's."""
+        """True if the tensor's buffer is the arena's, and at most ``_SPARE`` times as large as a fresh one."""
         handle: Any = tensor.pool_handle
         if handle is None or handle.pool is not self._recording.pool:
             return False
         engine: Any = tensor.engine
-        return bool(handle.bucket_size == engine.pool.bucket_for(tensor.nbytes))
+        return bool(handle.bucket_size <= _SPARE * engine.pool.bucket_for(tensor.nbytes))
 
     def read(self, static: Tensor, value: Tensor) -> bool:
         """Has the launches read ``value`` in the place of the captured ``static``; False if ``static``, which they read
@@ -79,7 +80,19 @@ class Exchange:
         for tensor in results:
             setters = self._results.get(id(tensor))
             if setters is not None:
-                other = made[id(tensor)] = tensor.engine.empty(tensor.shape, tensor.dtype)
+                other = made[id(tensor)] = _fresh(tensor)
                 for put in setters:
                     put(other._storage.buffer)
         return made
+
+
+def _fresh(tensor: Tensor) -> Tensor:
+    """Returns a new tensor like ``tensor``, whose buffer has at least the size of that in the arena: larger tensors may
+    have been there before.
+    """
+    engine: Any = tensor.engine
+    handle: Any = tensor.pool_handle
+    if handle.bucket_size <= engine.pool.bucket_for(tensor.nbytes):
+        return engine.empty(tensor.shape, tensor.dtype)  # type: ignore[no-any-return]
+    whole = engine.empty((handle.bucket_size,), "uint8")
+    return Tensor._wrap(engine, tensor.shape, tensor.dtype, whole.buffer, None, whole.pool_handle)
