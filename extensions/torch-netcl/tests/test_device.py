@@ -254,6 +254,8 @@ def test_safetensors_puts_tensors_on_device_0(tmp_path: Path) -> None:
     assert torch.equal(loaded.cpu(), x)
     model = nn.Linear(4, 3).to("ocl")
     files.save_model(model, str(tmp_path / "model.safetensors"))
+    assert model.weight.data_ptr() != model.bias.data_ptr()
+    assert model.weight[1].data_ptr() == model.weight.data_ptr() + 16
     again = nn.Linear(4, 3).to("ocl")
     files.load_model(again, str(tmp_path / "model.safetensors"))
     assert torch.equal(again.weight.cpu(), model.weight.cpu())

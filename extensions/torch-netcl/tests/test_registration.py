@@ -81,7 +81,7 @@ def test_a_use_with_a_torch_outside_the_range_is_an_import_error(call: str) -> N
         "    print(type(error).__name__, error)"
     )
     said = output_of(code, TORCH_DEVICE_BACKEND_AUTOLOAD="1")
-    assert said.startswith("ImportError")
+    assert "ImportError" in said
     assert 'pip install "torch>=99.0,<2.15"' in said
 
 
