@@ -38,7 +38,7 @@ def _tell_places() -> None:
             return self.untyped_storage().data_ptr() + pointer(self)  # which counts from 0
         return pointer(self)
 
-    torch.Tensor.data_ptr = data_ptr  # type: ignore[method-assign]
+    torch.Tensor.data_ptr = data_ptr  # type: ignore[assignment, method-assign]
 
 
 def register() -> None:
