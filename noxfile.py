@@ -24,6 +24,8 @@ FOLDERS = {
     for name in SETTINGS["tool"]["netcl"][folder]
 }
 PACKAGES = tuple(FOLDERS)
+# Plugins of other frameworks, each with its folder.
+PLUGINS = {name: f"extensions/{name}" for name in SETTINGS["tool"]["netcl"]["plugins"]}
 UPPER = PACKAGES[1:]
 # Those that every core carries: an extension may need a level that a core may leave out, as netcl.torch the front.
 LAYERS = tuple(part for part in UPPER if FOLDERS[part].startswith("packages/"))
@@ -283,23 +285,13 @@ def core_torch(session: nox.Session) -> None:
 
 @nox.session(tags=["deep"], venv_backend="virtualenv")
 def torch_netcl(session: nox.Session) -> None:
-    """Run the suite of torch-netcl with PyTorch 2.13 on NumPy and PoCL, then OpInfo samples, tiny models of
-    transformers and steps of libraries; an argument runs a part of the suite: -- -k views.
+    """Check torch-netcl with PyTorch 2.13: types, the suite with its examples on NumPy and PoCL, all OpInfo samples on
+    NumPy and three of each op on PoCL, tiny models of transformers, steps of libraries; an argument runs a part of the
+    suite: -- -k views.
 
     With pip, as uv may not see pip's index with torch.
     """
-    folder = "extensions/torch-netcl"
-    session.install("torch==2.13.0", "transformers>=5,<6", f"{FOLDERS['core']}[cpu,test]", f"{folder}[cpu,test]")
-    for device in ("cpu", "pocl"):
-        session.env["NETCL_DEVICE"] = device
-        session.run("pytest", "-q", f"{folder}/tests", *session.posargs)
-    if session.posargs:
-        return
-    session.env["TORCH_NETCL_FALLBACK"] = "quiet"
-    session.run("python", f"{folder}/tests/opinfo.py", "--samples", "3")
-    session.env["NETCL_DEVICE"] = "cpu"
-    session.run("python", f"{folder}/tests/opinfo.py")
-    session.run("python", f"{folder}/tests/families.py")
+    folder = PLUGINS["torch-netcl"]
     libraries = (
         "accelerate",
         "diffusers",
@@ -308,10 +300,24 @@ def torch_netcl(session: nox.Session) -> None:
         "timm",
         "torch_geometric",
         "torchmetrics",
+        "torchvision",
+        "transformers>=5,<6",
         "ultralytics",
     )
-    session.install("torch==2.13.0", *libraries)
-    session.run("python", f"{folder}/tests/libraries.py")
+    facade = (FOLDERS[part] for part in layers("torch")[1:])  # of `netcl run`
+    session.install("torch==2.13.0", f"{FOLDERS['core']}[cpu,test]", *facade, f"{folder}[cpu,test]", *libraries)
+    session.install(*(line for line in nox.project.dependency_groups(SETTINGS, "types") if line.startswith("mypy")))
+    for device in ("cpu", "pocl"):
+        session.env["NETCL_DEVICE"] = device
+        session.run("pytest", "-q", f"{folder}/tests", *session.posargs)
+    if session.posargs:
+        return
+    session.run("mypy", "--config-file", "pyproject.toml", "-p", "torch_netcl")
+    session.env["TORCH_NETCL_FALLBACK"] = "quiet"
+    session.run("python", f"{folder}/tests/opinfo.py", "--samples", "3")
+    session.env["NETCL_DEVICE"] = "cpu"
+    for program in ("opinfo", "families", "libraries"):
+        session.run("python", f"{folder}/tests/{program}.py")
 
 
 @nox.session
@@ -352,7 +358,7 @@ def wheels(session: nox.Session) -> None:
     session.install(*tools, *requirements("core"))  # the builds of a checkout write stubs
     out = Path(session.create_tmp()) / "dist"
     shutil.rmtree(out, ignore_errors=True)
-    for folder in (*FOLDERS.values(), str(CONFORMANCE), str(ALTERNATIVE)):
+    for folder in (*FOLDERS.values(), *PLUGINS.values(), str(CONFORMANCE), str(ALTERNATIVE)):
         session.run("python", "-m", "build", "--no-isolation", "--outdir", str(out), folder, silent=True)
     session.run("twine", "check", "--strict", *sorted(map(str, out.rglob("*.*"))))
     session.run("python", "tools/check_wheels.py", str(out))

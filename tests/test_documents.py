@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from docs_site.names import every_name
 from docs_site.run_pages import pages
-from monorepo import load_packages
+from monorepo import load_packages, load_released
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [*(package.folder / "README.md" for package in load_packages().values()), *pages()]
 LINKED = [
     *sorted(ROOT.glob("*.md")),
     *(page for page in sorted(ROOT.glob("docs/**/*.md")) if "generated" not in page.parts),
-    *(page for package in load_packages().values() for page in sorted(package.folder.glob("*.md"))),
+    *(page for package in load_released().values() for page in sorted(package.folder.glob("*.md"))),
     *sorted(ROOT.glob("alternatives/*/*.md")),
 ]
 # Pages for users: their code names objects of today; decisions name objects of their time.
@@ -126,7 +126,7 @@ def test_the_page_says_how_a_layer_is_installed_from_a_checkout(name: str) -> No
 def test_the_page_lists_each_extra() -> None:
     page = (ROOT / "docs/start/install.md").read_text(encoding="utf-8")
     table = page[page.index("| extra |") : page.index("Without one of the first three")]
-    extras = {extra for package in load_packages().values() for extra in package.project["optional-dependencies"]}
+    extras = {extra for package in load_released().values() for extra in package.project["optional-dependencies"]}
     assert [extra for extra in sorted(extras - {"test"}) if f"`{extra}`" not in table] == []
 
 

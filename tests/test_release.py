@@ -10,7 +10,7 @@ import public_api
 import pytest
 import rehearse_release
 from local_index import served, write_index
-from monorepo import FOLDER_OF, load_packages
+from monorepo import FOLDER_OF, load_packages, load_released
 
 
 def test_a_release_needs_a_repository_and_the_tag_of_a_version(root: Path, tmp_path: Path) -> None:
@@ -18,12 +18,13 @@ def test_a_release_needs_a_repository_and_the_tag_of_a_version(root: Path, tmp_p
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         text = (root / file).read_text(encoding="utf-8")
         (tmp_path / file).write_text(re.sub("^repository = .*$", 'repository = ""', text, flags=re.M), encoding="utf-8")
-    for package in load_packages(tmp_path).values():
+    for package in load_released(tmp_path).values():
         package.about.parent.mkdir(parents=True)
         package.about.write_text('__version__ = "0.1.3"\n', encoding="utf-8")
     assert "set repository in [tool.netcl]" in rehearse_release.refusal(True, None, tmp_path)
     assert rehearse_release.refusal(False, None, tmp_path) == ""
-    assert rehearse_release.refusal(False, "netcl-nn-v0.1.3", tmp_path) == ""
+    for name in ("netcl-nn", "torch-netcl"):
+        assert rehearse_release.refusal(False, f"{name}-v0.1.3", tmp_path) == ""
     assert "netcl-nn-v0.1.4 is none of" in rehearse_release.refusal(False, "netcl-nn-v0.1.4", tmp_path)
     settings = (tmp_path / "pyproject.toml").read_text(encoding="utf-8")
     named = settings.replace('repository = ""', 'repository = "https://example.org/netcl"')

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import check_versions
 import pytest
-from monorepo import OWNED, SETTINGS, load_packages
+from monorepo import OWNED, SETTINGS, load_packages, load_released
 
 from netcl.core.process.deprecation import deprecated
 from netcl.core.testing.distribution_check import OURS
@@ -16,7 +16,7 @@ from netcl.trainer.versions import versions
 
 def copy_metadata(root: Path, target: Path) -> None:
     """Copies what the check reads: each pyproject.toml and each `__about__.py`."""
-    for package in load_packages(root).values():
+    for package in load_released(root).values():
         for path in (package.folder / "pyproject.toml", package.about):
             copy = target / path.relative_to(root)
             copy.parent.mkdir(parents=True)
@@ -42,6 +42,7 @@ def test_a_new_series_is_seen_and_fixed(root: Path, tmp_path: Path) -> None:
     assert check_versions.check(tmp_path, fix=True) == []
     assert check_versions.check(tmp_path) == []
     assert "netcl-core>=0.2,<0.3" in load_packages(tmp_path)["netcl-data"].extras["device"]
+    assert "netcl-core>=0.2,<0.3" in load_released(tmp_path)["torch-netcl"].dependencies
 
 
 def test_a_requirement_that_points_up_is_seen(root: Path, tmp_path: Path) -> None:

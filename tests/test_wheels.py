@@ -16,7 +16,7 @@ import pytest
 import write_conda_recipe
 from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
-from monorepo import OWNED, load_packages, tomllib
+from monorepo import OWNED, load_packages, load_released, tomllib
 
 from netcl.core.pyinstaller import hook_dirs
 
@@ -26,7 +26,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Returns a folder with all wheels, the second core and netcl-conformance, built from the tree."""
     root = Path(check_wheels.ROOT)
     folder = tmp_path_factory.mktemp("wheels")
-    sources = [package.folder for package in load_packages(root).values()]
+    sources = [package.folder for package in load_released(root).values()]
     for source in (*sources, root / "alternatives/netcl-conformance"):
         list(WheelBuilder(str(source)).build(directory=str(folder), versions=["standard"]))
     second = root / "alternatives/netcl-core-numpy"
@@ -115,9 +115,22 @@ def test_a_missing_file_is_seen(wheels: Path, tmp_path: Path) -> None:
     assert f"{wheel.name} lacks netcl/optim/py.typed" in faults
 
 
+def test_a_plugin_has_no_file_in_the_namespace(wheels: Path, tmp_path: Path) -> None:
+    (wheel,) = wheels.glob("torch_netcl-*.whl")
+    copy = tmp_path / wheel.name
+    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(copy, "w") as new:
+        for name in old.namelist():
+            if name != "torch_netcl/rows.py":
+                new.writestr(name, old.read(name))
+        new.writestr("netcl/torch/stray.py", "")
+    faults = check_wheels.check_wheel(copy)
+    assert f"{wheel.name} lacks torch_netcl/rows.py" in faults
+    assert f"{wheel.name} has netcl/torch/stray.py, which torch-netcl does not own" in faults
+
+
 def test_metadata_of_all_packages_agrees(root: Path) -> None:
-    packages = load_packages(root)
-    assert list(packages) == list(OWNED)
+    packages = load_released(root)
+    assert [name for name in packages if name in OWNED] == list(OWNED)
     licence = (root / "LICENSE").read_bytes()
     for name, package in packages.items():
         assert package.project["license"] == "MIT", name

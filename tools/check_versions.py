@@ -13,7 +13,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from monorepo import OWNED, ROOT, Package, load_packages, requirement_name
+from monorepo import OWNED, PLUGINS, ROOT, Package, load_released, requirement_name
 
 removal = runpy.run_path(str(ROOT / "packages/netcl-core/src/netcl/core/process/deprecation.py"))["removal"]
 
@@ -26,8 +26,8 @@ def expected_range(name: str, version: str) -> str:
 
 def check(root: Path = ROOT, fix: bool = False) -> list[str]:
     """Returns the faults found under `root`; with `fix`, write the right ranges into the pyproject files first."""
-    packages = load_packages(root)
-    layers = list(OWNED)
+    packages = load_released(root)
+    layers = [*OWNED, *PLUGINS]
     faults = []
     for package in packages.values():
         path = package.folder / "pyproject.toml"
@@ -51,7 +51,7 @@ def check(root: Path = ROOT, fix: bool = False) -> list[str]:
                 faults.append(f"{package.name} requires {requirement}, the tree has {packages[name].version}: {wanted}")
         if fix:
             path.write_text(text, encoding="utf-8")
-    for package in load_packages(root).values():
+    for package in load_released(root).values():
         faults.extend(_check_about(package, fix))
         faults.extend(_overdue(package))
     return faults
@@ -69,10 +69,8 @@ def _overdue(package: Package) -> list[str]:
                 if isinstance(mark, ast.Call) and ast.unparse(mark.func).endswith("deprecated"):
                     removed = removal(ast.literal_eval(mark.args[0]))
                     if _series(package.version) >= _series(removed):
-                        name = f"{path.relative_to(package.source).as_posix()}: {getattr(node, 'name', '')}"
-                        faults.append(
-                            f"{package.name} {package.version} still has netcl/{name}, which ends in {removed}"
-                        )
+                        name = f"{path.relative_to(package.source.parent).as_posix()}: {getattr(node, 'name', '')}"
+                        faults.append(f"{package.name} {package.version} still has {name}, which ends in {removed}")
     return faults
 
 
@@ -82,7 +80,11 @@ def _series(version: str) -> tuple[int, int]:
 
 
 def _check_about(package: Package, fix: bool) -> list[str]:
-    """Compares REQUIRES of `__about__.py` with pyproject.toml; netcl-core requires no layer and has none."""
+    """Compares REQUIRES of `__about__.py` with pyproject.toml; netcl-core requires no layer, and a plugin checks the
+    version of its framework alone.
+    """
+    if package.name in PLUGINS:
+        return []
     lines = [*package.dependencies, *(line for extra in package.extras.values() for line in extra)]
     wanted = tuple(dict.fromkeys(line for line in lines if re.match(r"netcl-\w+>=", line)))
     text = package.about.read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ import zipfile
 from email.parser import HeaderParser
 from pathlib import Path, PurePosixPath
 
-from monorepo import ADDED, OWNED, ROOT, load_packages
+from monorepo import ADDED, FOLDER_OF, OWNED, PLUGINS, ROOT, load_packages
 
 KIT = "netcl-conformance"
 # The files directly in netcl/.
@@ -23,8 +23,8 @@ def check_wheel(path: Path, root: Path = ROOT) -> list[str]:
         metadata = HeaderParser().parsestr(archive.read(metadata_name).decode("utf-8"))
     info = metadata_name.rsplit("/", 1)[0]
     name, version = metadata["Name"], metadata["Version"]
-    if name == KIT:
-        return check_kit(path, names, info, metadata["License-Expression"], root)
+    if name == KIT or name in PLUGINS:
+        return check_outside(path, name, names, info, metadata["License-Expression"], root)
     package = load_packages(root)[name]
     second_core = version.endswith("+numpy")
     content = {entry for entry in names if not entry.startswith(f"{info}/")}
@@ -55,9 +55,9 @@ def check_wheel(path: Path, root: Path = ROOT) -> list[str]:
     return [f"{path.name} {fault}" for fault in faults]
 
 
-def check_kit(path: Path, names: set[str], info: str, license: str | None, root: Path) -> list[str]:
-    """Returns the faults of the wheel of netcl-conformance: its modules and data, and no file under netcl/."""
-    source = root / "alternatives" / KIT / "src"
+def check_outside(path: Path, name: str, names: set[str], info: str, license: str | None, root: Path) -> list[str]:
+    """Returns the faults of the wheel of netcl-conformance or a plugin: its modules and data, and no file in netcl/."""
+    source = root / FOLDER_OF.get(name, "alternatives") / name / "src"
     sources = {
         file.relative_to(source).as_posix()
         for file in source.rglob("*")
@@ -66,18 +66,20 @@ def check_kit(path: Path, names: set[str], info: str, license: str | None, root:
     content = {entry for entry in names if not entry.startswith(f"{info}/")}
     faults = [f"lacks {entry}" for entry in sorted(sources - content)]
     faults += [f"has {entry}, which is not in the sources" for entry in sorted(content - sources)]
+    faults += [f"has {entry}, which {name} does not own" for entry in sorted(content) if entry.startswith("netcl/")]
     if license != "MIT" or f"{info}/licenses/LICENSE" not in names:
         faults.append("does not say MIT in its metadata, or lacks the LICENSE file")
     return [f"{path.name} {fault}" for fault in faults]
 
 
 def check(folder: Path, root: Path = ROOT) -> list[str]:
-    """Returns the faults of the wheels under `folder`: of all packages, the second core and netcl-conformance."""
+    """Returns the faults of the wheels under `folder`: of all packages and plugins, the second core and the kit."""
     wheels = sorted(folder.rglob("*.whl"))
     faults = [fault for wheel in wheels for fault in check_wheel(wheel, root)]
-    if len(wheels) != len(OWNED) + 2:
+    packages = len(OWNED) + len(PLUGINS)
+    if len(wheels) != packages + 2:
         faults.append(
-            f"{folder}: expected wheels of {len(OWNED)} packages, the second core and {KIT}, got {len(wheels)} wheels"
+            f"{folder}: expected wheels of {packages} packages, the second core and {KIT}, got {len(wheels)} wheels"
         )
     return faults
 

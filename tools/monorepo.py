@@ -25,6 +25,9 @@ OWNED: dict[str, tuple[str, ...]] = {
 }
 # Files that an extension adds to a package of a layer.
 ADDED: dict[str, tuple[str, ...]] = {name: tuple(files) for name, files in SETTINGS["tool"]["netcl"]["added"].items()}
+# The module of each plugin of another framework.
+PLUGINS: dict[str, str] = dict(SETTINGS["tool"]["netcl"]["plugins"])
+FOLDER_OF |= dict.fromkeys(PLUGINS, "extensions")
 OWNER = {sub: name for name, subs in OWNED.items() for sub in subs}
 
 
@@ -38,10 +41,12 @@ class Package:
 
     @property
     def source(self) -> Path:
-        return self.folder / "src" / "netcl"
+        return self.folder / "src" / PLUGINS.get(self.name, "netcl")
 
     @property
     def about(self) -> Path:
+        if self.name in PLUGINS:
+            return self.source / "__about__.py"
         return self.source / self.name.removeprefix("netcl-") / "__about__.py"
 
     @property
@@ -73,8 +78,17 @@ def requirement_name(requirement: str) -> str:
 
 def load_packages(root: Path = ROOT) -> dict[str, Package]:
     """Returns the packages and extensions under `root`, by name, lowest layer first."""
+    return _load(root, tuple(OWNED))
+
+
+def load_released(root: Path = ROOT) -> dict[str, Package]:
+    """Returns the packages, extensions and plugins under `root`, by name, lowest layer first."""
+    return _load(root, (*OWNED, *PLUGINS))
+
+
+def _load(root: Path, names: tuple[str, ...]) -> dict[str, Package]:
     packages = {}
-    for name in OWNED:
+    for name in names:
         folder = root / FOLDER_OF[name] / name
         if (folder / "pyproject.toml").is_file():
             project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -21,9 +21,9 @@ from pathlib import Path
 
 import project_urls
 from local_index import served, write_index
-from monorepo import FOLDER_OF, FOLDERS, ROOT, load_packages
+from monorepo import FOLDER_OF, FOLDERS, ROOT, load_packages, load_released
 
-PACKAGES = load_packages()
+PACKAGES, RELEASED = load_packages(), load_released()
 # Requires all others.
 TOP = "netcl-torch"
 # Checks any netcl-core and depends on none: released with the layers, not one of them.
@@ -76,7 +76,7 @@ class Rehearsal:
 
     def build(self, tree: Path, out: Path, *names: str) -> list[Path]:
         """Builds source archive and wheel of each package and the kit, the wheel from the source archive."""
-        for name in names or (*PACKAGES, KIT):
+        for name in names or (*RELEASED, KIT):
             folder = tree / FOLDER_OF.get(name, "alternatives") / name
             call("python", "-m", "build", "--no-isolation", "--outdir", out, folder)
         return sorted(out.iterdir())
@@ -98,13 +98,13 @@ class Rehearsal:
     def changelogs(self) -> str:
         """Returns towncrier puts every file of `changes/` into the changelog of its package."""
         count = 0
-        for package in PACKAGES.values():
+        for package in RELEASED.values():
             draft = call("towncrier", "build", "--draft", "--version", package.version, cwd=package.folder)
             for file in sorted(package.folder.glob("changes/*.md")):
                 count += 1
                 if "".join(file.read_text(encoding="utf-8").split())[:60] not in "".join(draft.split()):
                     raise Refused(f"{package.name}: towncrier leaves out {file.name}:\n{draft}")
-        return f"towncrier writes {len(PACKAGES)} changelogs, with {count} changes since the last release"
+        return f"towncrier writes {len(RELEASED)} changelogs, with {count} changes since the last release"
 
     def builds(self) -> str:
         """Builds twice, in different folders and at different times; the bits are equal."""
@@ -131,7 +131,7 @@ class Rehearsal:
         call("check-wheel-contents", "--ignore", "W002,W004", *wheels)
         # An interrupted run leaves broken environments; nox names its own to uv, and hatch's uv would install there.
         own = {"HATCH_DATA_DIR": str(self.folder / "hatch_data"), "UV_PYTHON": ""}
-        for package in PACKAGES.values():
+        for package in RELEASED.values():
             said = call("hatch", "--no-color", "version", cwd=package.folder, env=own).split()
             if said[-1:] != [package.version]:
                 raise Refused(
@@ -299,7 +299,7 @@ def refusal(final: bool, tag: str | None, root: Path = ROOT) -> str:
     """Returns why this tree cannot be released under the tag; "" if it can."""
     if final and not project_urls.repository(root):
         return 'set repository in [tool.netcl] of pyproject.toml, which is ""'
-    tags = [f"{name}-v{package.version}" for name, package in load_packages(root).items()]
+    tags = [f"{name}-v{package.version}" for name, package in load_released(root).items()]
     if tag is not None and tag not in tags:
         return f"the tag {tag} is none of {', '.join(tags)}"
     return ""

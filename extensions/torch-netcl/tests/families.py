@@ -1,4 +1,5 @@
-"""Tiny random models of transformers on device "ocl" against PyTorch on the CPU: loss, gradients, AdamW, ``generate``.
+"""Tiny random models of transformers on device "ocl" against PyTorch on the CPU: loss, gradients, five steps of AdamW,
+``generate``, ``save_pretrained`` and ``from_pretrained``, and 20 steps of ``Trainer``.
 
     NETCL_DEVICE=cpu python tests/families.py gpt2 llama
 
@@ -7,14 +8,18 @@ It prints one line for each family, and ends with 1 if a number differs by more 
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import io
 import sys
+import tempfile
 import time
 import warnings
 from typing import Any
 
 import torch
 import transformers
+from libraries import device_of_accelerate
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSeq2SeqLM
 
 from torch_netcl import words
@@ -169,7 +174,39 @@ def differences(family: str, device: str = "ocl") -> dict[str, float]:
             ids, mask = batch["input_ids"], batch["attention_mask"]
             tokens.append(model.eval().generate(ids, attention_mask=mask, **options).cpu())
         result["tokens"] = float((tokens[0] != tokens[1]).sum())
+    result["files"] = abs(reloaded(there, device, moved) - loss_of(there.eval(), moved).item())
+    losses = [trained(model_of(family), inputs, place) for place in ("cpu", device)]
+    result["Trainer"] = abs(losses[0] - losses[1])
     return result
+
+
+def reloaded(model: Any, device: str, inputs: dict[str, torch.Tensor]) -> float:
+    """Returns the loss of a model that was saved and read again to ``device``."""
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        again = type(model).from_pretrained(folder, device_map=device)
+    assert again.device == model.device
+    return float(loss_of(again.eval(), inputs).item())
+
+
+def trained(model: Any, inputs: dict[str, torch.Tensor], device: str) -> float:
+    """Returns the mean loss of 20 steps of Trainer."""
+
+    class Trainer(transformers.Trainer):
+        def compute_loss(self, model: Any, inputs: Any, **unused: Any) -> torch.Tensor:
+            """Returns the loss of a batch."""
+            return loss_of(model, inputs)
+
+    rows = [{name: value[at % 2] for name, value in inputs.items()} for at in range(8)]
+    options = {"report_to": [], "save_strategy": "no", "disable_tqdm": True, "remove_unused_columns": False}
+    with tempfile.TemporaryDirectory() as folder, device_of_accelerate(device):
+        arguments = transformers.TrainingArguments(
+            folder, max_steps=20, per_device_train_batch_size=2, learning_rate=1e-4, seed=0, **options
+        )
+        run = Trainer(model, arguments, train_dataset=rows)
+        loss = run.train().training_loss
+        assert run.model.device.type == device
+    return float(loss)
 
 
 def main(names: list[str]) -> int:
@@ -180,7 +217,8 @@ def main(names: list[str]) -> int:
     for family in names or FAMILIES:
         began = time.time()
         try:
-            far = differences(family)
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                far = differences(family)
         except Exception as error:  # noqa: BLE001 - it is printed
             failed += 1
             print(f"{family}: {type(error).__name__}: {' '.join(str(error).split())[:200]}", flush=True)

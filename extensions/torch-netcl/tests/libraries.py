@@ -42,7 +42,7 @@ def _gpt2() -> Any:
 
 
 @contextlib.contextmanager
-def _device_of_accelerate(device: str) -> Any:
+def device_of_accelerate(device: str) -> Any:
     """Makes ``device`` the one of accelerate, which knows the names of others only: ACCELERATE_TORCH_DEVICE."""
     from accelerate.state import AcceleratorState, GradientState, PartialState
 
@@ -69,7 +69,7 @@ def trainer(device: str) -> list[float]:
     import transformers
 
     rows = [{"input_ids": row, "labels": row} for row in _ids(40, 8)]
-    with tempfile.TemporaryDirectory() as folder, _device_of_accelerate(device):
+    with tempfile.TemporaryDirectory() as folder, device_of_accelerate(device):
         options = {"report_to": [], "save_strategy": "no", "disable_tqdm": True}
         arguments = transformers.TrainingArguments(
             folder, max_steps=20, per_device_train_batch_size=4, learning_rate=1e-3, seed=0, **options
@@ -112,7 +112,7 @@ def accelerate(device: str) -> list[float]:
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(data, data.sum(1, keepdim=True)), batch_size=8)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     losses = []
-    with _device_of_accelerate(device):
+    with device_of_accelerate(device):
         accelerator = Accelerator()
         model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
         for x, y in loader:

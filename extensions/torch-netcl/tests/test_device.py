@@ -240,6 +240,25 @@ def test_accelerator_and_module() -> None:
     with torch.ocl.device(0), pytest.raises(RuntimeError, match="NETCL_DEVICE"):
         torch.ocl.set_device(1)
     assert torch.float32 in torch.accelerator.get_device_capability()["supported_dtypes"]
+    for name in ("get_memory_info", "max_memory_reserved"):
+        with pytest.raises(NotImplementedError, match="torch.ocl.memory_allocated"):
+            getattr(torch.accelerator, name)()
+
+
+def test_safetensors_puts_tensors_on_device_0(tmp_path: Path) -> None:
+    files = pytest.importorskip("safetensors.torch")
+    x = torch.randn(3, 4)
+    files.save_file({"x": x}, tmp_path / "x.safetensors")
+    loaded = files.load_file(tmp_path / "x.safetensors", device=0)["x"]  # it takes no other name of this device
+    assert loaded.device.type == "ocl"
+    assert torch.equal(loaded.cpu(), x)
+    model = nn.Linear(4, 3).to("ocl")
+    files.save_model(model, str(tmp_path / "model.safetensors"))
+    assert model.weight.data_ptr() != model.bias.data_ptr()
+    assert model.weight[1].data_ptr() == model.weight.data_ptr() + 16
+    again = nn.Linear(4, 3).to("ocl")
+    files.load_model(again, str(tmp_path / "model.safetensors"))
+    assert torch.equal(again.weight.cpu(), model.weight.cpu())
 
 
 def test_loader_with_pinned_memory() -> None:

@@ -149,7 +149,7 @@ def test_threads_compute_beside_each_other() -> None:
 def test_import_torch_leaves_another_core_alone() -> None:
     folders = [ROOT / "alternatives" / name / "src" for name in ("netcl-core-torch", "netcl-core-kit")]
     code = "import torch, sys; print(torch.ocl.is_available(), [m for m in sys.modules if m[:5] == 'netcl'])"
-    path = os.pathsep.join(map(str, folders))
+    path = os.pathsep.join([*map(str, folders), os.environ.get("PYTHONPATH", "")])
     assert output_of(code, PYTHONPATH=path).strip() == "True []"
     code = "import torch, netcl.core; print(netcl.core.__file__)\ntry: torch.ones(2, device='ocl')\n"
     code += "except ImportError as error: print('netcl-core' in str(error))"

@@ -6,6 +6,8 @@ netcl alone. The first call of an op on "ocl" loads netcl and all kernels.
 
 from __future__ import annotations
 
+import contextlib
+import warnings
 from typing import Any
 
 from torch_netcl.__about__ import __version__
@@ -19,7 +21,7 @@ def register() -> None:
     """Names device "ocl" in this process; called by ``import torch``, and never raises.
 
     A torch outside of the range, or another distribution that has the place of the private backend, leaves PyTorch as
-    it is; ``torch_netcl.device.reason()`` says why.
+    it is, with a warning that has the reason; ``torch_netcl.device.setup()`` raises it.
     """
     try:
         from torch_netcl import device
@@ -28,6 +30,8 @@ def register() -> None:
     except Exception as error:  # noqa: BLE001 - an error here would end every `import torch`
         global refused
         refused = error
+        with contextlib.suppress(Warning):  # warnings that are errors
+            warnings.warn(f"device 'ocl' is not there: {error}", stacklevel=2)
 
 
 def overload(name: str) -> Any:

@@ -16,8 +16,8 @@ TABLE: dict[str, Callable[..., Any]] = {}
 def native_batch_norm(x, weight, bias, mean, var, training, momentum, eps):
     """Returns (y, mean, reciprocal deviation) and moves the running statistics."""
     try:
-        tensors = [None if value is None else take(value) for value in (x, weight, bias, mean, var)]
-        y, saved_mean, saved_rstd, new_mean, new_var = rows.batch_norm(*tensors, training, momentum, eps)
+        own = [None if value is None else take(value) for value in (x, weight, bias, mean, var)]
+        y, saved_mean, saved_rstd, new_mean, new_var = rows.batch_norm(*own, training, momentum, eps)  # type: ignore[call-arg]
     except (NoKernel, ValueError, TypeError) as error:
         op = torch.ops.aten.native_batch_norm.default
         return fallback.after(error, op, (x, weight, bias, mean, var, training, momentum, eps), {})

@@ -109,6 +109,9 @@ def _follow_accelerator() -> None:
     names = "empty_cache get_device_capability max_memory_allocated memory_allocated memory_reserved memory_stats"
     for name in (*names.split(), "synchronize", "reset_peak_memory_stats"):
         setattr(torch.accelerator, name, _asking(globals()[name], getattr(torch.accelerator, name, None)))
+    for name in ("get_memory_info", "max_memory_reserved", "reset_accumulated_memory_stats"):
+        if hasattr(torch.accelerator, name):
+            setattr(torch.accelerator, name, _asking(_unknown, getattr(torch.accelerator, name)))
 
 
 def _asking(own: Any, whole: Any) -> Any:
@@ -119,6 +122,13 @@ def _asking(own: Any, whole: Any) -> Any:
         return whole(*args, **kwargs)
 
     return call
+
+
+def _unknown(*unused: Any) -> Any:
+    raise NotImplementedError(
+        "OpenCL does not say how much memory of a device is free, nor netcl how much was reserved: "
+        "write torch.ocl.memory_allocated(), memory_reserved() or max_memory_allocated()"
+    )
 
 
 def _pinned(x: torch.Tensor, device: Any = None) -> torch.Tensor:
@@ -152,8 +162,7 @@ def loaded() -> ModuleType:
     if _kernels is None:
         with _lock:
             if _kernels is None:
-                if _library is None:
-                    raise RuntimeError(f"device 'ocl' is not registered: {torch_netcl.refused}")
+                setup()
                 try:
                     from torch_netcl import amp, collectives, kernels, saving
                 except ImportError as error:

@@ -117,11 +117,9 @@ def glu_backward(grad, x, dim):
     return ops.cat([ops.mul(grad, gate), by_gate], dim)
 
 
-GRADIENTS |= {"_prelu_kernel_backward": lambda grad, x, weight: (_prelu_x(grad, x, weight), _prelu_weight(grad, x))}
-
-
 _prelu_x = _define("prelu_backward_x", "v1 > 0 ? v0 : v0 * v2", "g x w")
 _prelu_weight = _define("prelu_backward_weight", "v1 > 0 ? 0.0f : v0 * v1")
+GRADIENTS |= {"_prelu_kernel_backward": lambda grad, x, weight: (_prelu_x(grad, x, weight), _prelu_weight(grad, x))}
 
 
 @expression(name="aten_softmax_backward")

@@ -80,7 +80,7 @@ class OclStorage(torch.UntypedStorage):
         """Returns a number that no other storage has while this one lives; it is no address."""
         return self._cdata
 
-    def copy_(self, source: Any, non_blocking: bool | None = None) -> OclStorage:
+    def copy_(self, source: Any, non_blocking: bool | None = None) -> Any:
         """Copies the bytes of another storage of the same size."""
         other = source if isinstance(source, torch.UntypedStorage) else source._untyped_storage
         taken = host_bytes(other.content) if isinstance(other, OclStorage) else _bytes_of(other)
@@ -160,7 +160,7 @@ def new(shape: Any, dtype: torch.dtype) -> torch.Tensor:
     return hold(_create(shape, dtype), HostBlock(torch.empty(prod(shape), dtype=dtype)))
 
 
-def strided(tensor: torch.Tensor, size: Any, stride: Any, offset: int | None = None) -> torch.Tensor:
+def strided(tensor: torch.Tensor, size: Any, stride: Any, offset: Any = None) -> torch.Tensor:
     """Returns a view of the storage of ``tensor``."""
     return _as_strided(META, tensor, size, stride, offset)  # type: ignore[no-any-return]
 

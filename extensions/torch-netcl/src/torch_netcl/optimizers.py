@@ -148,7 +148,7 @@ def _adam(
     first, second = (-apply("expm1", step * number) for number in (log1, log2))
     scale = apply("sqrt", v if top is None else top) / apply("sqrt", second) + eps
     p = p - (lr / first) * (m / scale)
-    after = (p, m, v) if top is None else (p, m, v, top)
+    after: tuple[Expr, ...] = (p, m, v) if top is None else (p, m, v, top)
     if guarded:
         skip = next(loads) > 0.0
         after = tuple([apply("where", skip, old, new) for old, new in zip(before, after)])

@@ -4,6 +4,7 @@ no tensor of the device.
 
 from __future__ import annotations
 
+import functools
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -27,10 +28,24 @@ def _unshared(*unused: Any) -> Any:
     raise RuntimeError("a tensor on device 'ocl' cannot be sent to another process: send tensor.cpu()")
 
 
+def _tell_places() -> None:
+    """Makes ``tensor.data_ptr()`` tell storages and offsets on the device from each other, as safetensors asks for."""
+    pointer = torch.Tensor.data_ptr
+
+    @functools.wraps(pointer)
+    def data_ptr(self: torch.Tensor) -> int:
+        if self.device.type == "ocl" and self.numel():
+            return self.untyped_storage().data_ptr() + pointer(self)  # which counts from 0
+        return pointer(self)
+
+    torch.Tensor.data_ptr = data_ptr  # type: ignore[assignment, method-assign]
+
+
 def register() -> None:
     """Registers the device with PyTorch's files, before PyTorch's own way for private backends, and with its queues."""
     torch.serialization.register_package(5, _tag, _on_device)
     ForkingPickler.register(memory.OclStorage, _unshared)
+    _tell_places()
     shared = torch.UntypedStorage._new_shared
 
     def new_shared(cls: Any, size: int, *, device: Any = "cpu") -> Any:
