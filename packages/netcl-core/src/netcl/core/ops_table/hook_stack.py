@@ -40,6 +40,10 @@ class Predictor(Protocol):
         """Returns the result of an event."""
         ...
 
+    def before_read(self, tensor: Any) -> None:
+        """Is told that the host is about to read the values of ``tensor``."""
+        ...
+
     def settle(self, cause: str, reads: bool = False) -> None:
         """Computes what was predicted and not computed; the calls that follow are computed at once.
 
@@ -100,6 +104,12 @@ def event(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
+def is_predicting() -> bool:
+    """Returns True if a predictor sees the calls of this thread."""
+    hooks = hooks_of_thread.state[1]
+    return bool(hooks) and hooks[0][0] == PREDICTOR
+
+
 def settle(cause: str, reads: bool = False) -> None:
     """Computes what this thread has predicted and not computed, before work that predictors do not see; ``reads``: work
     that changes nothing.
@@ -107,6 +117,13 @@ def settle(cause: str, reads: bool = False) -> None:
     hooks = hooks_of_thread.state[1]
     if hooks and hooks[0][0] == PREDICTOR:
         hooks[0][1].settle(cause, reads)  # type: ignore[attr-defined]
+
+
+def before_read(tensor: Any) -> None:
+    """Tells a predictor that the host is about to read ``tensor``."""
+    hooks = hooks_of_thread.state[1]
+    if hooks and hooks[0][0] == PREDICTOR:
+        hooks[0][1].before_read(tensor)  # type: ignore[attr-defined]
 
 
 def before_write(target: Any = None, value: Any = None) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+from netcl.core.ops_table.hook_stack import event
 from netcl.core.tensor.storage import lock
 
 
@@ -243,6 +244,40 @@ class Shared:
         if self._watched:
             self._watched, self.first_use = False, "cleared" if grad is None else "set"
         self._grad = grad
+
+
+@event
+def read_gradient(tensor: Any) -> Any:
+    """Returns ``grad`` of ``tensor``."""
+    held = tensor._grad
+    return held.grad if type(held) is Shared else held
+
+
+@event
+def set_gradient(tensor: Any, grad: Any) -> None:
+    """Sets ``grad`` of ``tensor``."""
+    if type(tensor._grad) is Shared:
+        tensor._grad.grad = grad
+    else:
+        tensor._grad = grad
+
+
+for _event in (read_gradient, set_gradient):
+    _event.__wrapped__.changes_gradients = True  # type: ignore[attr-defined]
+
+
+def held_by(tensor: Any) -> Any:
+    """Returns ``grad`` of ``tensor`` as it is stored: no use of it, so that nothing is computed for it."""
+    held = tensor._grad
+    return held._grad if type(held) is Shared else held
+
+
+def hold(tensor: Any, grad: Any) -> None:
+    """Stores ``grad`` of ``tensor``; no use of it either."""
+    if type(tensor._grad) is Shared:
+        tensor._grad._grad = grad
+    else:
+        tensor._grad = grad
 
 
 def make_leaf(leaf: Any, value: Any) -> None:

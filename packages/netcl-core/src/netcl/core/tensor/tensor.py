@@ -27,7 +27,7 @@ from netcl.core.errors import (
 )
 from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
-from netcl.core.ops_table.hook_stack import before_write, event, settle
+from netcl.core.ops_table.hook_stack import before_read, before_write, event, is_predicting, settle
 from netcl.core.process import naming
 from netcl.core.tensor import dlpack, gradients, in_place, printing
 from netcl.core.tensor.absent import ABSENT, AbsentMember
@@ -264,6 +264,7 @@ class Tensor(Creation["Tensor"]):
 
     def to_host(self) -> Array:
         """The values as a new array of ``shape``, after all work before; bfloat16 reads as float32."""
+        before_read(self)
         try:
             stored = self.engine.read(self)
         except Exception as error:
@@ -579,17 +580,15 @@ class Tensor(Creation["Tensor"]):
     def grad(self) -> Tensor | None:
         """The gradient that backward passes have added up here; None for none."""
         grad = self._grad
+        if is_predicting() and (self._requires_grad or grad is not None):
+            return gradients.read_gradient(self)  # type: ignore[no-any-return]
         return grad.grad if type(grad) is gradients.Shared else grad  # type: ignore[no-any-return]
 
     @grad.setter
     def grad(self, grad: Tensor | None) -> None:
         if grad is not None and getattr(grad, "shape", self.shape) != self.shape:
             raise ShapeError(f"grad: expected the shape {self.shape} of the tensor, got {grad.shape}")
-        settle("a gradient was set")  # by no call, so that a captured step would not do it
-        if type(self._grad) is gradients.Shared:
-            self._grad.grad = grad
-        else:
-            self._grad = grad
+        gradients.set_gradient(self, grad)
 
     @property
     def grad_fn(self) -> Any:
@@ -681,14 +680,14 @@ def _refuses_prediction(
     grad: Any = None,
 ) -> str | None:
     """Returns why a call of ``backward`` cannot be predicted; None if it can."""
-    if retain_graph or create_graph or inputs is not None or gradient is not None or grad is not None:
-        return "a backward pass with options"
+    if create_graph:
+        return "a graph of gradients that are added up"
     return gradients.load().refuses_prediction(tensor, pending)
 
 
 _backward: Any = Tensor.backward.__wrapped__  # type: ignore[attr-defined]
 Tensor.detach.__wrapped__.aliases = True  # type: ignore[attr-defined]
-_backward.refuses, _backward.changes_gradients = _refuses_prediction, True
+_backward.refuses, _backward.changes_gradients, _backward.makes_gradients = _refuses_prediction, True, True
 for _name in ABSENT:
     setattr(Tensor, _name, AbsentMember(_name))
 

@@ -8,12 +8,11 @@ from typing import Any
 
 from netcl.runtime.prediction.call_log import PeriodLog
 from netcl.runtime.prediction.predicted_period import PredictedPeriod
-from netcl.runtime.prediction.stretch import Stretch
+from netcl.runtime.prediction.stretch import READS, Stretch
 
 __all__ = ["FAILURES", "Place"]
 
 FAILURES = 3  # periods in a row that were other ones than predicted, before a place waits
-_READS = 6  # reads of values in a period, each the end of a part
 _WAIT = 16  # periods that a place waits after failures, doubled each time
 
 
@@ -40,7 +39,7 @@ class Place:
         """
         stretch, missed, varied = self.stretch, pending.missed, pending.varied
         known = stretch.barriers if stretch is not None else ()
-        if missed and missed not in known and len(known) < _READS:
+        if missed and missed not in known and len(known) < READS:
             self.change = methodcaller("divided", missed, pending.held)
         elif stretch is not None and varied is not None and stretch.can_vary(varied):
             self.change = methodcaller("varying", varied)

@@ -19,7 +19,7 @@ from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.deferred import set_error
 from netcl.core.tensor.generator import default_generator, predict_draws, predicted_draws
 from netcl.core.tensor.storage import Storage, lock
-from netcl.core.tensor.views import root_of
+from netcl.core.tensor.views import ViewStorage, root_of
 from netcl.runtime.capture import Replay
 from netcl.runtime.prediction.call_log import (
     Result,
@@ -28,7 +28,7 @@ from netcl.runtime.prediction.call_log import (
     ends_here,
     is_special,
 )
-from netcl.runtime.prediction.calls import Call, Outside, Slot, filled
+from netcl.runtime.prediction.calls import Call, Made, Outside, Slot, filled
 from netcl.runtime.prediction.interrupts import Uninterrupted
 from netcl.runtime.prediction.program_arrays import ProgramArrays, is_of_the_program
 from netcl.runtime.prediction.report import Report
@@ -138,11 +138,16 @@ class PredictedPeriod:
             return MISS
         if self._arrays is not None and not isinstance(target, OpRow) and not self._arrays.unchanged():
             return MISS  # a backward pass reads them again
+        if call.made and call.made[0].of is not None and not self._has_gradient(call.made[0]):
+            return MISS
         for made in call.made:
-            slots[made.slot] = self._deferred(made)
+            slots[made.slot] = self._deferred(made) if made.of is None else gradients.held_by(outside[made.of])
             self._made += 1
         if call.written:
             self._mark(call.written)
+        for slot in call.rewritten:
+            if slots[slot]._storage.deferred is None:  # a part has computed it
+                slots[slot]._storage.deferred = self, slot
         for storage in self.stretch.written_by.get(position, ()):
             self._mark_storage(storage)
         if call.draws:
@@ -155,6 +160,15 @@ class PredictedPeriod:
         if type(result) is Slot:
             return slots[result.number]
         return filled(result, self._tensor_of)
+
+    def _has_gradient(self, made: Made) -> bool:
+        """Returns True if a tensor has a gradient from before the period, as ``made`` describes it."""
+        tensor = gradients.held_by(self.outside[made.of])  # type: ignore[index]
+        if tensor is None or type(tensor._storage) is ViewStorage:
+            return False
+        return (tensor.engine, tensor.shape, tensor.dtype, tensor._requires_grad) == (
+            made.engine, made.shape, made.dtype, made.requires_grad
+        )  # fmt: skip
 
     def _in_block(self, hooks: tuple[tuple[int, Any], ...], call: Call) -> bool:
         below = hooks[1:] if hooks and hooks[0][0] == PREDICTOR else hooks
@@ -300,6 +314,10 @@ class PredictedPeriod:
                         grad_state.enabled = call.enabled
                         for number, result in run_again(call, slots, self.outside):
                             tensor = slots[number] = self.slots[number]
+                            if tensor is result:
+                                continue
+                            if call.target is gradients.read_gradient.__wrapped__:  # type: ignore[attr-defined]
+                                gradients.hold(filled(call.args[0], self._tensor_of), tensor)
                             _become(tensor, result)
             except BaseException as error:
                 self._fail(error)
@@ -371,6 +389,9 @@ class PredictedPeriod:
                 value = as_view(value, geometry)
                 tensor._storage = value._storage
             placeholder.fill(value._storage)
+        for kept, gradient in self.stretch.gradients:
+            if kept.slot < self._made and self.slots[kept.slot]._storage.deferred is not None:
+                self.slots[kept.slot]._storage.fill(gradient.after._storage)
 
     def _fail(self, error: BaseException) -> None:
         """Has each use of a tensor that was not computed raise ``error``."""
@@ -383,7 +404,7 @@ class PredictedPeriod:
         with Uninterrupted(), lock:
             if self.over or self.position < len(self.stretch.calls):
                 return False
-            kept = self.stretch.outlives
+            kept = self.stretch.outlives | self.stretch.before
             for slot in range(len(self.slots)):
                 # Two references are the list's and the argument's.
                 if getrefcount(self.slots[slot]) > 2 and slot not in kept:
@@ -399,6 +420,14 @@ class PredictedPeriod:
                 if result.outlives:
                     self.slots[result.slot]._storage.version = result.version
                     self._outlives(result)
+            for result, gradient in self.stretch.gradients:
+                tensor, storage = self.slots[result.slot], gradient.after._storage
+                tensor._storage = storage
+                if gradient.before is gradient.after:
+                    gradient.before = tensor
+                gradient.after = tensor
+                gradients.hold(gradient.parameter, tensor)
+                self._outlives(result)
             for alias, same in self.stretch.aliases:
                 tensor, storage = self.slots[alias.slot], self.slots[same]._storage
                 tensor._storage.fill(storage)  # for another thread that waits for it

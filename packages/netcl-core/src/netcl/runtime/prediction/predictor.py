@@ -29,7 +29,7 @@ from netcl.runtime.prediction.calls import Unpredictable, run_call
 from netcl.runtime.prediction.place import FAILURES, Place
 from netcl.runtime.prediction.predicted_period import MISS, PredictedPeriod
 from netcl.runtime.prediction.report import Report
-from netcl.runtime.prediction.stretch import Stretch, alike, selection_of
+from netcl.runtime.prediction.stretch import Stretch, alike, selection_of, with_reads
 
 PLACES = "_predicted_places"  # the attribute of an optimizer; copies have none
 
@@ -128,6 +128,11 @@ class ThreadPredictor:
                 self._log.calls[-1].ends = True
             self.boundary(*due)
         return result
+
+    def before_read(self, tensor: Any) -> None:
+        """Notes in the log of a period that a value is read: a part of the stretch ends there."""
+        if self._log is not None:
+            self._log.note_read(tensor)
 
     def before_write(self, target: Any = None, value: Any = None) -> None:
         """Ends a prediction before a write, by no call of the period, into one of its tensors."""
@@ -330,7 +335,7 @@ class ThreadPredictor:
                 elif before is not None and alike(before, log):
                     _release_cached(log.engine)  # the capture has memory of its own
                     place.is_new = True
-                    place.stretch = Stretch(before, log, results)
+                    place.stretch = Stretch(before, log, *with_reads(before, log, results))
                     place.before = None
             except Selection as selection_found:
                 place.select(selection_found.target)

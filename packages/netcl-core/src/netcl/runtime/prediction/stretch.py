@@ -29,8 +29,9 @@ from netcl.runtime.prediction.calls import (
     run_call,
 )
 
-__all__ = ["Stretch", "alike"]
+__all__ = ["READS", "Stretch", "alike", "selection_of", "with_reads"]
 
+READS = 64  # places in a period where values are read, each the end of a part
 _VARIED = 8  # inputs that were the same objects in both logged periods
 
 
@@ -50,7 +51,7 @@ def alike(before: PeriodLog, log: PeriodLog) -> bool:
             return False
         if (before.blocks[a.block] != log.blocks[b.block]) if more else (a.block != b.block):
             return False
-        if (a.made, a.written) != (b.made, b.written):
+        if (a.made, a.written, a.rewritten) != (b.made, b.written, b.rewritten):
             return False
         if not all(equal(x, y, operator.eq) for x, y in ((a.args, b.args), (a.kwargs, b.kwargs), (a.result, b.result))):
             return False
@@ -69,6 +70,18 @@ def selection_of(before: PeriodLog, log: PeriodLog) -> Any:
         if not same or not all(equal(x, y, operator.eq) for x, y in ((a.args, b.args), (a.kwargs, b.kwargs))):
             return a.target if a.target is b.target and a.selects and b.selects else None
     return None
+
+
+def with_reads(
+    before: PeriodLog, log: PeriodLog, results: Sequence[Result]
+) -> tuple[list[Result], list[int]]:
+    """Returns the results of a stretch with those that the host reads in both periods, and where it reads them."""
+    more = len(log.calls) - len(before.calls)
+    positions = [at for at in sorted(log.reads) if at - more in before.reads and 0 < at < len(log.calls)][:READS]
+    known = {result.slot for result in results}
+    overlapping = {made.slot for call in log.calls for made in call.made if made.geometry and made.geometry.overlaps}
+    read = {slot for at in positions for slot in log.reads[at]} - known - overlapping
+    return [*results, *(Result(slot, None, outlives=False) for slot in sorted(read))], positions
 
 
 class Stretch:
@@ -94,9 +107,12 @@ class Stretch:
         self.calls: list[Call] = log.calls
         self.blocks: list[Any] = log.blocks
         self.engine: Any = log.engine
-        self.results: list[Result] = [result for result in results if result.same is None]
+        self.results: list[Result] = [result for result in results if result.same is None and result.of is None]
         self.aliases: list[tuple[Result, int]] = [(one, one.same) for one in results if one.same is not None]
+        self._graded: list[Result] = [result for result in results if result.of is not None]
         self.outlives: set[int] = {result.slot for result in results if result.outlives}
+        # Gradients of before, which are no deferred tensors.
+        self.before: set[int] = {made.slot for call in self.calls for made in call.made if made.of is not None}
         self.slots: int = sum(len(call.made) for call in self.calls)
         self.geometries: dict[int, Geometry] = {
             made.slot: made.geometry for call in self.calls for made in call.made if made.geometry
@@ -133,6 +149,14 @@ class Stretch:
             raise Unpredictable("a value is read in a step that adds to gradients")
         self.draws: bool = any(call.draws for call in self.calls)
         self.guarded: list[Any] = [gradient.parameter for gradient in self.captured._gradients if gradient.used]
+        leaves = {id(gradient.parameter): gradient for gradient in self.captured._gradients if gradient.replaced}
+        # The results that are the gradient of a leaf at the end, which the program has read or set.
+        self.gradients: list[tuple[Result, Any]] = []
+        for result in self._graded:
+            gradient = leaves.get(id(self.outside[result.of]))  # type: ignore[index]
+            if gradient is None or gradient.after is None:
+                raise Unpredictable("a gradient that is read is not that of a parameter")
+            self.gradients.append((result, gradient))
         self._kept_gradients = [gradient for gradient in self.captured._gradients if gradient.replaced]
 
     def _capture(self, samples: tuple[Any, ...]) -> CapturedStep:
@@ -164,7 +188,7 @@ class Stretch:
         for at, call in enumerate(self.calls):  # noqa: B007, which note reads
             for template in (call.args, call.kwargs, call.result):
                 filled(template, note)
-        kept = {result.slot for result in self.results}
+        kept = {result.slot for result in self._all_results}
         codes = {Slot: 0, Outside: 1}
         for call in self.calls:
             kinds = [codes.get(type(template), 2) for template in call.args]
@@ -179,12 +203,15 @@ class Stretch:
             outside[number] = tensor
         slots: list[Any] = [None] * self.slots
         read: dict[int, Any] = {}
+        stale: set[int] = set()
         enabled = state.enabled
         block = -1
         with ExitStack() as stack:
             try:
                 for at, call in enumerate(self.calls):
                     if at in self.barriers:
+                        if stale:
+                            raise Unpredictable("a view is read, written and read again")
                         self._settle_views(slots, read)
                         barrier(self.engine)
                     if call.block != block:
@@ -195,6 +222,7 @@ class Stretch:
                     run_again(call, slots, outside)
                     if not isinstance(call.target, OpRow) and at < len(self.calls) - 1:
                         self._note_written(at)
+                    stale.update(read.keys() & call.rewritten)
                     for slot in call.last_uses:
                         slots[slot] = None
             finally:
@@ -223,7 +251,7 @@ class Stretch:
         """Returns the same stretch with one part more, which ends at ``position``. The slots ``held``, which may be
         read there, are results too.
         """
-        known = {result.slot for result in self._all_results}
+        known = {result.slot for result in self._all_results} | self.before
         known.update(slot for slot, geometry in self.geometries.items() if geometry.overlaps)  # cannot be written
         more = [Result(slot, None, outlives=False) for slot in held if slot not in known]
         return Stretch(*self.logs, [*self._all_results, *more], {*self.barriers, position}, self.varied)
@@ -238,7 +266,7 @@ class Stretch:
 
     @property
     def _all_results(self) -> list[Result]:
-        return [*self.results, *(alias for alias, _ in self.aliases)]
+        return [*self.results, *(alias for alias, _ in self.aliases), *self._graded]
 
     def begin(self) -> Replay:
         """Begins to compute a period; raises CaptureError if it would be another one, before anything is computed."""
