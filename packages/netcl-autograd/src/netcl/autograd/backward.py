@@ -17,7 +17,7 @@ from netcl.autograd.blocks import Partial
 from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, edge_of
 from netcl.autograd.hooks import accumulated_hooks, hooks_of, leaf_hooks
 from netcl.autograd.mode import state
-from netcl.autograd.prediction import refused, refuses_prediction
+from netcl.autograd.prediction import passed, refused, refuses_prediction
 from netcl.core import Tensor
 from netcl.core.errors import BackendMismatchError, NonFiniteError, ShapeError
 from netcl.core.ops_table import dispatch
@@ -62,6 +62,7 @@ class BackwardPass(GradContext):
     ) -> None:
         super().__init__(create_graph=create_graph, sink=sink)
         self.retain = retain
+        self.leaf: Any = None  # one that has received its gradient
         self.watched: Mapping[Edge, Callable[[Tensor], None]] | dict[Edge, Callable[[Tensor], None]] = watched or {}
 
     def run(self, roots: Sequence[Tensor], grads: Sequence[Tensor], only: Iterable[Edge] | None = None) -> None:
@@ -186,6 +187,7 @@ class BackwardPass(GradContext):
         for hook in hooks_of(leaf) if leaf_hooks else ():
             grad = self._hooked(hook, grad)
         self.sink(leaf, grad)
+        self.leaf = leaf
         if accumulated_hooks and self.accumulates:
             for after in tuple(accumulated_hooks.get(id(leaf), {}).values()):
                 after(leaf)
@@ -283,9 +285,10 @@ def backward(
     """Accumulates the gradients of ``outputs`` in ``grad`` of the leaves that require them, or of the leaves in
     ``only``.
     """
-    BackwardPass(retain=retain, create_graph=create_graph, watched=watched).run(
-        outputs, [start(output, grad) for output, grad in zip(outputs, grads)], only
-    )
+    whole = BackwardPass(retain=retain, create_graph=create_graph, watched=watched)
+    whole.run(outputs, [start(output, grad) for output, grad in zip(outputs, grads)], only)
+    if whole.leaf is not None:
+        passed(whole.leaf)
 
 
 def _edges_of_leaves(inputs: tuple[Tensor, ...]) -> list[Edge]:

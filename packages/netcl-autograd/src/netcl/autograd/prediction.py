@@ -18,7 +18,7 @@ from netcl.core import Tensor
 F = TypeVar("F", bound=Callable[..., Any])
 
 if TYPE_CHECKING or "prediction" in LEVELS:
-    from netcl.runtime.prediction import boundary, event, hint, postponing, settle
+    from netcl.runtime.prediction import boundary, event, hint, passed, postponing, settle
 else:
 
     def event(function: F) -> F:
@@ -32,6 +32,9 @@ else:
     def postponing(ends: bool = True) -> AbstractContextManager[None]:
         """Returns an empty block: there are no periods."""
         return nullcontext()
+
+    def passed(leaf: Any) -> None:
+        """Does nothing: no period of a loop is predicted."""
 
     def boundary(owner: Any, engine: Any) -> None:
         """Does nothing: no period of a loop is predicted."""
@@ -47,6 +50,7 @@ __all__ = [
     "freed_again",
     "hint",
     "is_freed",
+    "passed",
     "postponing",
     "refused",
     "refuses_prediction",

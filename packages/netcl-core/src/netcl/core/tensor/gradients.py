@@ -213,16 +213,18 @@ class Shared:
     """The gradient of several leaves on one storage, a tensor and the Parameter made of it.
 
     ``first_use`` is "read", "cleared" (set to None) or "set" after the first use since ``watch``, else None. A
-    function in ``before_use`` is called before each use: the gradient may still have to be computed.
+    function in ``before_use`` is called before each use: the gradient may still have to be computed. ``owned`` are
+    objects that must live as long as the leaf.
     """
 
-    __slots__ = ("_grad", "_watched", "before_use", "first_use")
+    __slots__ = ("__weakref__", "_grad", "_watched", "before_use", "first_use", "owned")
 
     def __init__(self, grad: Any) -> None:
         self._grad: Any = grad
         self._watched = False
         self.before_use: Callable[[], None] | None = None
         self.first_use: str | None = None
+        self.owned: dict[int, Any] = {}
 
     def watch(self) -> None:
         """Begins to wait for the first use."""

@@ -12,7 +12,7 @@ from netcl.core.process.grad_mode import state
 from netcl.core.tensor import Tensor, gradients
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.generator import default_generator
-from netcl.core.tensor.views import ViewStorage, geometry_of, root_of
+from netcl.core.tensor.views import Geometry, ViewStorage, geometry_of, root_of
 from netcl.runtime.prediction.calls import Call, Made, Outside, Slot, Unpredictable, described, run_call
 from netcl.runtime.prediction.program_arrays import is_of_the_program
 
@@ -61,8 +61,8 @@ class Result:
 
     If it ``outlives`` the period, ``node`` is its node in the graph, which has been freed, ``version`` the number of
     writes in place into it, and ``base`` its place among the views of a tensor that is gone; else it is read there. An
-    alias is on the storage of the result of slot ``same``. ``of``: the number from outside of the leaf that has it as
-    its gradient at the end.
+    alias, or a view, is on the memory of the result of slot ``same``; a view has a ``geometry``. ``of``: the number from
+    outside of the leaf that has it as its gradient at the end.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class Result:
         base: Any = None,
         same: int | None = None,
         of: int | None = None,
+        geometry: Geometry | None = None,
     ) -> None:
         self.slot: int = slot
         self.node: Any = node
@@ -82,6 +83,7 @@ class Result:
         self.base: Any = base
         self.same: int | None = same
         self.of: int | None = of
+        self.geometry: Geometry | None = geometry
 
 
 class PeriodLog:
@@ -246,8 +248,8 @@ class PeriodLog:
     def close(self) -> list[Result]:
         """Returns the tensors of the period that the program still refers to.
 
-        Raises Unpredictable if two of them show different elements of the same memory, if one is a view with strides,
-        or if one has a graph that a backward pass can use.
+        Raises Unpredictable if one shows elements of a tensor from outside, or has a graph that a backward pass can
+        use.
         """
         grads: dict[int, int] = {}  # by the identity of a gradient: the number of its leaf
         twice: set[int] = set()
@@ -261,14 +263,14 @@ class PeriodLog:
             raise Unpredictable("a tensor from outside is put on other memory")
         results: list[Result] = []
         roots = {id(root_of(tensor)) for tensor in self.outside}
-        places: dict[int, int] = {}  # by storage: the slot of its first result
+        leaders: dict[int, int] = {}  # by memory: the slot of its first result
         for slot, (ref, made) in enumerate(self._made):
             tensor = ref()
             if tensor is None or made.of is not None:
                 continue
             root, of = id(root_of(tensor)), grads.get(id(tensor))
-            same = places.get(id(tensor._storage))
-            if root in roots and same is None:
+            same = leaders.get(root)
+            if root in roots:
                 (call,) = [call for call in self.calls if made in call.made]
                 raise (
                     Selection(call.target)
@@ -277,15 +279,18 @@ class PeriodLog:
                 )
             if of is not None and (same is not None or id(tensor) in twice):
                 raise Unpredictable("a gradient shares its memory with another tensor")
-            roots.add(root)
-            if made.geometry is not None or type(tensor._storage) is ViewStorage:
-                raise Unpredictable("a view with strides outlives the step")
-            places.setdefault(id(tensor._storage), slot)
+            if tensor.shape != made.shape:
+                raise Unpredictable("a tensor whose shape was changed in place outlives the step")
+            geometry = geometry_of(tensor) if type(tensor._storage) is ViewStorage else None
+            if geometry is None and (made.geometry is not None or type(tensor._storage) is ViewStorage):
+                raise Unpredictable("a view without strides outlives the step")
+            leaders.setdefault(root, slot)
             registered = gradients.registered()
             if tensor._requires_grad and not (registered is not None and registered.saves_nothing(tensor)):
                 raise Unpredictable("a tensor with a graph outlives the step")
             node = gradients.load().freed_again(tensor.grad_fn) if made.requires_grad else None
-            results.append(Result(slot, node, tensor._storage.version, base=tensor._base, same=same, of=of))
+            version = tensor._storage.version
+            results.append(Result(slot, node, version, base=tensor._base, same=same, of=of, geometry=geometry))
         return results
 
 

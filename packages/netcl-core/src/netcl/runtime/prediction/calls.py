@@ -79,6 +79,11 @@ class Call:
     checks: tuple[tuple[int, Any], ...] = ()  # of the arguments: (0, slot), (1, number from outside) or (2, template)
 
     @property
+    def name(self) -> str:
+        """The name of the op or of the event."""
+        return self.target.name if isinstance(self.target, OpRow) else str(self.target.__qualname__)
+
+    @property
     def references(self) -> list[Any]:
         """The references to tensors in the arguments."""
         references: list[Any] = []

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from operator import methodcaller
 from typing import Any
 
+from netcl.core.tensor.data import TensorData
 from netcl.runtime.prediction.call_log import PeriodLog
 from netcl.runtime.prediction.predicted_period import PredictedPeriod
 from netcl.runtime.prediction.stretch import READS, Stretch
@@ -31,7 +32,14 @@ class Place:
         self.resumes: int = 0  # the period in which a waiting place begins again
         self.refused: bool = False
         self.change: Callable[[Stretch], Stretch] | None = None  # of the stretch, by what its last period has shown
+        self.unlike: str = ""  # what the last two periods differ in
+        self.next_leaf: Any = None  # without an optimizer: a weak reference to the leaf whose pass ends the period
         self.selections: set[Any] = set()  # rows that select other elements of a tensor from outside in each period
+
+    @property
+    def has_optimizer(self) -> bool:
+        """False if the place is that of a leaf, in a loop without an optimizer."""
+        return not isinstance(self.owner(), TensorData)
 
     def note(self, pending: PredictedPeriod) -> None:
         """Notes that a period was not as predicted, that a value was read where the stretch has no end of a part, or

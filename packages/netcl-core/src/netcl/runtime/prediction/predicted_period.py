@@ -19,7 +19,7 @@ from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.deferred import set_error
 from netcl.core.tensor.generator import default_generator, predict_draws, predicted_draws
 from netcl.core.tensor.storage import Storage, lock
-from netcl.core.tensor.views import ViewStorage, root_of
+from netcl.core.tensor.views import ViewStorage, root_of, root_tensor, stale
 from netcl.runtime.capture import Replay
 from netcl.runtime.prediction.call_log import (
     Result,
@@ -60,6 +60,7 @@ class PredictedPeriod:
         self._part = 0  # the next part to replay
         self._begins = False  # from gradients that are there, which calls so far have used
         self._made = 0  # slots
+        self._roots: dict[int, Any] = {}  # by slot: the memory of results that the program has views of
         self._bound: set[int] = set()
         self._before: list[tuple[Any, Any, int]] = []
         self._offset = 0
@@ -385,7 +386,11 @@ class PredictedPeriod:
                 continue
             tensor, value, geometry = self.slots[kept.slot], replay.result(captured), self.geometry(kept.slot)
             placeholder = tensor._storage
-            if geometry is not None and tensor.size:
+            if kept.slot in self.stretch.viewed:
+                self._roots[kept.slot] = value
+                if kept.geometry is not None:
+                    continue  # until its memory is complete
+            elif geometry is not None and tensor.size:
                 value = as_view(value, geometry)
                 tensor._storage = value._storage
             placeholder.fill(value._storage)
@@ -418,6 +423,8 @@ class PredictedPeriod:
             self._report.replays += 1
             for result in self.stretch.results:
                 if result.outlives:
+                    if result.slot in self._roots:
+                        self._show(result, self._roots[result.slot])
                     self.slots[result.slot]._storage.version = result.version
                     self._outlives(result)
             for result, gradient in self.stretch.gradients:
@@ -429,12 +436,19 @@ class PredictedPeriod:
                 gradients.hold(gradient.parameter, tensor)
                 self._outlives(result)
             for alias, same in self.stretch.aliases:
-                tensor, storage = self.slots[alias.slot], self.slots[same]._storage
-                tensor._storage.fill(storage)  # for another thread that waits for it
-                tensor._storage = storage
+                self._show(alias, root_tensor(self.slots[same]))
                 self._outlives(alias)
             self.slots.clear()
             return True
+
+    def _show(self, result: Result, root: Any) -> None:
+        """Puts the tensor of a result on the memory of ``root``, or makes it a view of it."""
+        tensor = self.slots[result.slot]
+        storage = root._storage if result.geometry is None else stale(root, result.geometry)._storage
+        if tensor._storage.deferred is not None:  # for another thread that waits for it
+            storage.materialize()
+            tensor._storage.fill(storage)
+        tensor._storage = storage
 
     def _outlives(self, result: Result) -> None:
         tensor = self.slots[result.slot]

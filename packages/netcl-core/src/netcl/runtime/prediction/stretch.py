@@ -15,7 +15,7 @@ from netcl.core.process.grad_mode import state
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.gradients import Shared
 from netcl.core.tensor.in_place import copy
-from netcl.core.tensor.views import Geometry, ViewStorage, root_of
+from netcl.core.tensor.views import Geometry, ViewStorage, root_of, root_tensor
 from netcl.runtime.capture import CapturedStep, Replay, barrier, written_so_far
 from netcl.runtime.prediction.call_log import PeriodLog, Result
 from netcl.runtime.prediction.calls import (
@@ -29,36 +29,38 @@ from netcl.runtime.prediction.calls import (
     run_call,
 )
 
-__all__ = ["READS", "Stretch", "alike", "selection_of", "with_reads"]
+__all__ = ["READS", "Stretch", "difference", "selection_of", "with_reads"]
 
 READS = 64  # places in a period where values are read, each the end of a part
 _VARIED = 8  # inputs that were the same objects in both logged periods
 
 
-def alike(before: PeriodLog, log: PeriodLog) -> bool:
-    """Returns True if two periods have equal calls, of tensors from outside with equal properties. The first period of
-    a program may begin later, after calls without tensors such as ``zero_grad``.
+def difference(before: PeriodLog, log: PeriodLog) -> str:
+    """Returns "" if two periods have equal calls, of tensors from outside with equal properties, else what is unlike.
+    The first period of a program may begin later, after calls without tensors such as ``zero_grad``.
     """
     more = len(log.calls) - len(before.calls)
-    if before.engine is not log.engine or len(before.outside) != len(log.outside) or more < 0:
-        return False
-    if any(call.made or call.written or call.references for call in log.calls[:more]):
-        return False
-    if not more and before.blocks != log.blocks:
-        return False
+    if more and (more < 0 or any(call.made or call.written or call.references for call in log.calls[:more])):
+        pairs = zip(before.calls, log.calls)
+        name = next((b.name for a, b in pairs if a.target is not b.target), "the number of calls")
+        return f"{name} where another call was"
+    if before.engine is not log.engine or (not more and before.blocks != log.blocks):
+        return "the device, or autocast"
     for a, b in zip(before.calls, log.calls[more:]):
         if a.target is not b.target or (a.record, a.enabled, a.ends) != (b.record, b.enabled, b.ends):
-            return False
+            return f"{b.name} where {a.name} was"
         if (before.blocks[a.block] != log.blocks[b.block]) if more else (a.block != b.block):
-            return False
+            return f"autocast of {b.name}"
+        if not all(equal(x, y, operator.eq) for x, y in ((a.args, b.args), (a.kwargs, b.kwargs))):
+            return f"arguments of {b.name}"
         if (a.made, a.written, a.rewritten) != (b.made, b.written, b.rewritten):
-            return False
-        if not all(equal(x, y, operator.eq) for x, y in ((a.args, b.args), (a.kwargs, b.kwargs), (a.result, b.result))):
-            return False
+            return f"results of {b.name}"
+        if not equal(a.result, b.result, operator.eq):
+            return f"results of {b.name}"
     for x, y in zip(before.outside, log.outside):
         if (x.shape, x.dtype, x._requires_grad) != (y.shape, y.dtype, y._requires_grad):
-            return False
-    return True
+            return f"a tensor from outside of {y.dtype} {tuple(y.shape)}"
+    return "" if len(before.outside) == len(log.outside) else "the number of tensors from outside"
 
 
 def selection_of(before: PeriodLog, log: PeriodLog) -> Any:
@@ -109,6 +111,10 @@ class Stretch:
         self.engine: Any = log.engine
         self.results: list[Result] = [result for result in results if result.same is None and result.of is None]
         self.aliases: list[tuple[Result, int]] = [(one, one.same) for one in results if one.same is not None]
+        # The slots of results whose whole memory is needed, for views of it.
+        self.viewed: set[int] = {
+            one.slot if one.same is None else one.same for one in results if one.geometry and one.outlives
+        }
         self._graded: list[Result] = [result for result in results if result.of is not None]
         self.outlives: set[int] = {result.slot for result in results if result.outlives}
         # Gradients of before, which are no deferred tensors.
@@ -227,7 +233,8 @@ class Stretch:
                         slots[slot] = None
             finally:
                 state.enabled = enabled
-        return [read.get(result.slot, slots[result.slot]) for result in self.results]
+        values = [read.get(result.slot, slots[result.slot]) for result in self.results]
+        return [root_tensor(value) if r.slot in self.viewed else value for r, value in zip(self.results, values)]
 
     def _note_written(self, at: int) -> None:
         """Notes the memory that an event is the first call to write, which it may have from another place than its
