@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from contextlib import suppress
 from typing import Any
 
 from netcl.core.ops_table import modes
@@ -108,6 +109,7 @@ class PeriodLog:
         self._made: list[tuple[weakref.ref[Any], Made]] = []  # by slot
         self._storages: dict[int, weakref.ref[Any]] = {}
         self._grads: dict[int, weakref.ref[Any] | None] = {}  # of tensors from outside, as they were at first
+        self._last: tuple[int, list[Result]] | None = None  # the number of calls before the last read, and what is there
         self._passed = False  # a backward pass has made gradients
 
     def run(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
@@ -178,6 +180,9 @@ class PeriodLog:
         else:
             return
         self.reads.setdefault(len(self.calls), set()).update(slots)
+        self._last = None  # until it is known that no call follows
+        with suppress(Unpredictable):
+            self._last = len(self.calls), self._outliving()
 
     def makes(self, tensor: Any) -> bool:
         """Returns True if ``tensor`` is on the storage of a result of the period."""
@@ -251,18 +256,30 @@ class PeriodLog:
         Raises Unpredictable if one shows elements of a tensor from outside, or has a graph that a backward pass can
         use.
         """
+        grads = {id(gradients.held_by(leaf)) for leaf in self.outside if gradients.held_by(leaf) is not None}
+        if any(id(tensor) in grads for tensor in self.outside):
+            raise Unpredictable("a gradient of before is used by itself")
+        if any((t._storage is not s or t.shape != shape) for t, (s, shape) in zip(self.outside, self._memory)):
+            raise Unpredictable("a tensor from outside is put on other memory")
+        results = self._outliving()
+        if self._last is not None and self._last[0] == len(self.calls):  # a read at the end needs the whole period
+            known = {result.slot for result in results}
+            if not any(result.same is not None for result in (*results, *self._last[1])):
+                results += [result for result in self._last[1] if result.slot not in known]
+        return results
+
+    def _outliving(self) -> list[Result]:
+        """Returns the results of the period so far that the program refers to."""
         grads: dict[int, int] = {}  # by the identity of a gradient: the number of its leaf
         twice: set[int] = set()
         for number, leaf in enumerate(self.outside):
             grad = gradients.held_by(leaf)
             if grad is not None and grads.setdefault(id(grad), number) != number:
                 twice.add(id(grad))
-        if any(id(tensor) in grads for tensor in self.outside):
-            raise Unpredictable("a gradient of before is used by itself")
-        if any((t._storage is not s or t.shape != shape) for t, (s, shape) in zip(self.outside, self._memory)):
-            raise Unpredictable("a tensor from outside is put on other memory")
         results: list[Result] = []
         roots = {id(root_of(tensor)) for tensor in self.outside}
+        before = [ref() for ref, made in self._made if made.of is not None]
+        roots.update(id(root_of(tensor)) for tensor in before if tensor is not None)
         leaders: dict[int, int] = {}  # by memory: the slot of its first result
         for slot, (ref, made) in enumerate(self._made):
             tensor = ref()

@@ -40,9 +40,12 @@ MISS: Any = object()  # the result of a call that is not as predicted
 
 
 class PredictedPeriod:
-    """The calls of a period that were predicted and are not computed yet: deferred tensors have it as computation."""
+    """The calls of a period that were predicted and are not computed yet: deferred tensors have it as computation.
 
-    def __init__(self, stretch: Stretch, report: Report) -> None:
+    ``closed``: the last call is a step of an optimizer; a period without one can be computed as soon as it is complete.
+    """
+
+    def __init__(self, stretch: Stretch, report: Report, closed: bool = True) -> None:
         self.stretch: Stretch = stretch
         self.position: int = 0
         self.slots: list[Any] = [None] * stretch.slots
@@ -59,6 +62,8 @@ class PredictedPeriod:
         self._replay: Replay | None = None
         self._part = 0  # the next part to replay
         self._begins = False  # from gradients that are there, which calls so far have used
+        self.committed: bool = False
+        self._closed = closed
         self._made = 0  # slots
         self._roots: dict[int, Any] = {}  # by slot: the memory of results that the program has views of
         self._bound: set[int] = set()
@@ -71,7 +76,9 @@ class PredictedPeriod:
     def materialize(self) -> None:
         """Computes a part of the stretch if it ends here, else the calls so far one by one: a value is needed."""
         with Uninterrupted(), lock:
-            # After the last call only ``commit`` replays: a Ctrl-C has come before it, and settling may follow.
+            if not self._closed and self._committed_at_once():
+                return
+            # After the step only ``commit`` replays: a Ctrl-C has come before it, and settling may follow.
             if self.over or (self.position < len(self.stretch.calls) and self._advance(self.position)):
                 return
             self.missed = self.position
@@ -404,6 +411,15 @@ class PredictedPeriod:
             if tensor._storage.deferred is not None:
                 set_error(tensor, error)
 
+    def _committed_at_once(self) -> bool:
+        """Does the same as ``commit`` at a read, while calls of the thread are still predicted."""
+        outer = hooks_of_thread.state
+        hooks_of_thread.state = False, ()
+        try:
+            return self.commit()
+        finally:
+            hooks_of_thread.state = outer
+
     def commit(self) -> bool:
         """Computes the whole stretch by a replay; False if this period needs its calls one by one."""
         with Uninterrupted(), lock:
@@ -418,7 +434,7 @@ class PredictedPeriod:
                 return False
             assert self._replay is not None
             self._replay.end()
-            self.over = True
+            self.over = self.committed = True
             self._report.predicted += self.position
             self._report.replays += 1
             for result in self.stretch.results:

@@ -83,10 +83,14 @@ class ThreadPredictor:
         """Returns the predicted period, which begins with the first call, so that until then nothing of the program is
         kept alive; None if nothing is predicted.
         """
+        if self._pending is not None and self._pending.committed:  # before the end, as a value was read
+            self._pending, place = None, self._place
+            if place is not None:
+                self._committed(place)
         if self._armed:
             self._armed, place = False, self._place
             if place is not None and place.stretch is not None:
-                self._pending = PredictedPeriod(place.stretch, self._report)
+                self._pending = PredictedPeriod(place.stretch, self._report, place.has_optimizer)
         return self._pending
 
     # -- the calls of the thread ---------------------------------------------------------------------------------------
@@ -100,7 +104,7 @@ class ThreadPredictor:
                 return run_call(row, args, kwargs, record)
         if not kwargs and self._is_elsewhere(args) and row.name != "transfer":
             return self._hidden(row, args, kwargs, record)
-        pending = self._pending or self._begun()
+        pending = self._begun()
         if pending is not None:
             result = self._predicted(pending, row, args, kwargs, record)
             if result is not MISS:
@@ -125,7 +129,7 @@ class ThreadPredictor:
 
     def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Returns the result of an event."""
-        pending, place = self._pending or self._begun(), self._place
+        pending, place = self._begun(), self._place
         if pending is not None:
             result = self._predicted(pending, function, args, kwargs, None)
             if result is not MISS:
@@ -386,11 +390,8 @@ class ThreadPredictor:
         if place is None:
             return
         if pending is not None:
-            if pending.commit():
-                place.failures = place.waits = 0
-                if place.is_new:
-                    place.is_new = False
-                    _release_cached(self._engine)  # what the calls one by one had
+            if pending.committed or pending.commit():
+                self._committed(place)
             elif pending.position:
                 pending.settle("another period")
                 place.note(pending)
@@ -414,6 +415,13 @@ class ThreadPredictor:
                 place.select(selection_found.target)
             except _FAULTS as error:
                 self._refuse(str(error))
+
+    def _committed(self, place: Place) -> None:
+        """Notes that a period was as predicted."""
+        place.failures = place.waits = 0
+        if place.is_new:
+            place.is_new = False
+            _release_cached(self._engine)  # what the calls one by one had
 
     def _start(self) -> None:
         record, hooks = hooks_of_thread.state
