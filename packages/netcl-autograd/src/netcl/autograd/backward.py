@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from heapq import heappop, heappush
 from sys import getrefcount
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,12 +18,23 @@ from netcl.autograd.blocks import Partial
 from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, edge_of
 from netcl.autograd.hooks import accumulated_hooks, hooks_of, leaf_hooks
 from netcl.autograd.mode import state
-from netcl.autograd.prediction import passed, refused, refuses_prediction
+from netcl.autograd.prediction import (
+    Carried,
+    calls_program,
+    carries,
+    changes_gradients,
+    expects,
+    passed,
+    refused,
+    refuses_prediction,
+)
 from netcl.core import Tensor
 from netcl.core.errors import BackendMismatchError, NonFiniteError, ShapeError
 from netcl.core.ops_table import dispatch
 
 Sink = Callable[[Tensor, Tensor], None]
+Steps = Generator[tuple[Any, ...], Any, Any]
+R = TypeVar("R")
 
 
 class _Passes(threading.local):
@@ -67,24 +79,12 @@ class BackwardPass(GradContext):
 
     def run(self, roots: Sequence[Tensor], grads: Sequence[Tensor], only: Iterable[Edge] | None = None) -> None:
         """Propagates ``grads`` of ``roots`` to the leaves; ``only`` limits the pass to what leads to these edges."""
-        outer = state.enabled, state.tape, state.trace
         edges = [edge_of(root) for root in roots]
-        state.enabled, state.tape, state.trace = self.create_graph, None, None
-        _passes.depth += 1
-        ended: list[Callable[[], None]] = []
-        try:
-            self._run(edges, grads, only)
-            if _passes.depth == 1:
-                ended = _passes.callbacks
-        finally:
-            state.enabled, state.tape, state.trace = outer
-            _passes.depth -= 1
-            if not _passes.depth:
-                _passes.callbacks = []
-        for callback in ended:
-            callback()
+        with _within(self.create_graph):
+            finished(self.steps(edges, grads, only))
 
-    def _run(self, roots: list[Edge], seeds: Sequence[Tensor], only: Iterable[Edge] | None) -> None:
+    def steps(self, roots: list[Edge], seeds: Sequence[Tensor], only: Iterable[Edge] | None) -> Steps:
+        """Runs the pass; yields before each call of the program what ``call_program`` takes, and is sent its result."""
         nodes, uses = _reachable(roots, only)
         call = self.call
         pending: dict[GradNode, list[Partial | None]] = {}
@@ -117,7 +117,11 @@ class BackwardPass(GradContext):
             if node.hooks or node.retained or self.watched:
                 self._report(node, grads)
             wanted = nodes[node]
-            results = node.backward(self, node, grads, wanted)
+            stepwise = getattr(node.backward, "steps", None)
+            if stepwise is None:
+                results = node.backward(self, node, grads, wanted)
+            else:
+                results = yield from stepwise(self, node, grads, wanted)
             if not self.retain:
                 node.release()
             if node.trace is not None:
@@ -136,17 +140,19 @@ class BackwardPass(GradContext):
                 if left is not None:  # a leaf: its gradient is complete after its last use
                     uses[key] = left - 1
                     if left == 1 and key in leaves:
-                        self._deliver(*leaves.pop(key))
+                        yield from self._deliver(*leaves.pop(key))
             del grads, grad, results, result  # frees their memory before the next node runs
         for leaf, whole in list(leaves.values()):
-            self._deliver(leaf, whole)
+            yield from self._deliver(leaf, whole)
 
     def _report(self, node: GradNode, grads: list[Tensor | None]) -> None:
         """Runs the hooks on the outputs of a node and reports the gradients of watched edges."""
         for index, hooks in (node.hooks or {}).items():
             for hook in tuple(hooks.values()):
                 if grads[index] is not None:
-                    grads[index] = self._hooked(hook, grads[index])
+                    grads[index], borrowed = hooked(hook, grads[index])
+                    if borrowed:
+                        self.borrow(grads[index])
         for index, kept in (node.retained or {}).items():
             tensor, grad = kept(), grads[index]
             if tensor is not None and grad is not None:
@@ -158,22 +164,6 @@ class BackwardPass(GradContext):
                     self.borrow(grad)
                     seen(grad)
 
-    def _hooked(self, hook: Callable[[Tensor], Tensor | None], grad: Any) -> Tensor:
-        """Returns the gradient after a hook. A gradient that the hook keeps is borrowed: later passes add to gradients
-        in place.
-        """
-        references = getrefcount(grad)
-        changed = hook(grad)
-        if changed is None or changed is grad:
-            if getrefcount(grad) - (changed is grad) > references:
-                self.borrow(grad)
-            return grad  # type: ignore[no-any-return]
-        if not isinstance(changed, Tensor) or changed.shape != grad.shape:
-            shape = getattr(changed, "shape", type(changed).__name__)
-            raise ShapeError(f"a gradient hook must return a gradient of {grad.shape}, got {shape}")
-        self.borrow(changed)
-        return changed
-
     def _retain(self, tensor: Tensor, grad: Tensor) -> None:
         """Adds the gradient of a tensor that is no leaf to its ``grad``."""
         if tensor.grad is not None:
@@ -182,15 +172,80 @@ class BackwardPass(GradContext):
             self.borrow(grad)
             tensor.grad = self.call("clone", grad)
 
-    def _deliver(self, leaf: Any, partial: Partial) -> None:
+    def _deliver(self, leaf: Any, partial: Partial) -> Steps:
         grad = blocks.computed(self.call, partial)
-        for hook in hooks_of(leaf) if leaf_hooks else ():
-            grad = self._hooked(hook, grad)
+        if leaf_hooks and leaf_hooks.get(id(leaf)):
+            grad, borrowed = yield "hooks", leaf, grad
+            if borrowed:
+                self.borrow(grad)
         self.sink(leaf, grad)
         self.leaf = leaf
-        if accumulated_hooks and self.accumulates:
-            for after in tuple(accumulated_hooks.get(id(leaf), {}).values()):
-                after(leaf)
+        if accumulated_hooks and self.accumulates and accumulated_hooks.get(id(leaf)):
+            yield "after", leaf
+
+
+def hooked(hook: Callable[[Tensor], Tensor | None], grad: Any) -> tuple[Any, bool]:
+    """Returns the gradient after a hook, and True if it is borrowed: later passes add to gradients in place, and the
+    hook has kept this one, or has it from elsewhere.
+    """
+    references = getrefcount(grad)
+    changed = hook(grad)
+    if changed is None or changed is grad:
+        return grad, getrefcount(grad) - (changed is grad) > references
+    if not isinstance(changed, Tensor) or changed.shape != grad.shape:
+        shape = getattr(changed, "shape", type(changed).__name__)
+        raise ShapeError(f"a gradient hook must return a gradient of {grad.shape}, got {shape}")
+    return changed, True
+
+
+def call_program(step: tuple[Any, ...]) -> Any:
+    """Calls the functions of the program that a step of a backward pass is about, and returns what the pass is sent."""
+    kind, subject, *rest = step
+    if kind == "after":
+        for after in tuple(accumulated_hooks.get(id(subject), {}).values()):
+            after(subject)
+        return None
+    if kind == "hooks":
+        (grad,) = rest
+        del rest, step
+        borrowed = False
+        for hook in hooks_of(subject):
+            grad, kept = hooked(hook, grad)
+            borrowed = borrowed or kept
+        return grad, borrowed
+    return subject.run_backward(*rest)
+
+
+def finished(steps: Generator[tuple[Any, ...], Any, R]) -> R:
+    """Runs steps, with the calls of the program between them, and returns their result."""
+    try:
+        step = next(steps)
+        while True:
+            step = steps.send(call_program(step))
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _within(create_graph: bool) -> Iterator[None]:
+    """A block of a backward pass: modes of the thread, and at the end of the outermost one the functions that are
+    called after it.
+    """
+    outer = state.enabled, state.tape, state.trace
+    state.enabled, state.tape, state.trace = create_graph, None, None
+    _passes.depth += 1
+    ended: list[Callable[[], None]] = []
+    try:
+        yield
+        if _passes.depth == 1:
+            ended = _passes.callbacks
+    finally:
+        state.enabled, state.tape, state.trace = outer
+        _passes.depth -= 1
+        if not _passes.depth:
+            _passes.callbacks = []
+    for callback in ended:
+        callback()
 
 
 def _reachable(roots: Iterable[Edge], only: Iterable[Edge] | None) -> tuple[dict[GradNode, list[bool]], dict[int, int]]:
@@ -300,6 +355,89 @@ def _edges_of_leaves(inputs: tuple[Tensor, ...]) -> list[Edge]:
     return [edge_of(leaf) for leaf in inputs]
 
 
+class Pass(Carried):
+    """A backward pass of one tensor that is run step by step; ``step`` is what the program has to be called for now."""
+
+    def __init__(self) -> None:
+        self.step: tuple[Any, ...] | None = None
+        self.steps: Steps | None = None
+        self.whole: BackwardPass | None = None
+
+
+@carries
+def new_pass(hooked: tuple[Any, ...]) -> Pass:
+    """Returns a pass that is not begun; ``hooked`` says which leaves have hooks."""
+    return Pass()
+
+
+@changes_gradients
+def begin(run: Pass, tensor: Tensor, grad: Any, retain_graph: bool, inputs: Any) -> tuple[Any, ...] | None:
+    """Begins a pass, and returns its first step; None after the end."""
+    if grad is None and math.prod(tensor.shape) != 1:
+        raise no_beginning(tensor)
+    only = None if inputs is None else _edges_of_leaves((inputs,) if isinstance(inputs, Tensor) else tuple(inputs))
+    run.whole = BackwardPass(retain=retain_graph, create_graph=False)
+    run.steps = run.whole.steps([edge_of(tensor)], [start(tensor, grad)], only)
+    return _advanced(run, None)
+
+
+@changes_gradients
+def go_on(run: Pass, given: Any) -> tuple[Any, ...] | None:
+    """Runs a pass from a step on, with what the program has ``given`` there, and returns the next step."""
+    return _advanced(run, given)
+
+
+for _event in (begin, go_on):
+    _event.__wrapped__.makes_gradients = True  # type: ignore[attr-defined]
+
+
+def _advanced(run: Pass, given: Any) -> tuple[Any, ...] | None:
+    assert run.steps is not None
+    assert run.whole is not None
+    outer = state.enabled, state.tape, state.trace
+    state.enabled, state.tape, state.trace = False, None, None
+    try:
+        run.step = run.steps.send(given)
+    except StopIteration:
+        run.step = None
+        if run.whole.leaf is not None:
+            passed(run.whole.leaf)
+    finally:
+        state.enabled, state.tape, state.trace = outer
+    return run.step
+
+
+def opened(tensor: Any, grad: Any, retain_graph: bool, create_graph: bool, inputs: Any) -> bool:
+    """Runs a backward pass that calls the program step by step, if its calls are logged or predicted; else returns
+    False.
+    """
+    expected = expects(new_pass.__wrapped__)  # type: ignore[attr-defined]
+    if expected is None:
+        expected = not create_graph and tensor.requires_grad and calls_program(tensor)
+    if not expected or create_graph:
+        return False
+    kinds = (leaf_hooks, accumulated_hooks)
+    run = new_pass(tuple([(leaf, len(hooks)) for kind in kinds for leaf, hooks in kind.items() if hooks]))
+    with _within(False):
+        step = begin(run, tensor, grad, retain_graph, inputs)
+        while step is not None:
+            if run.step is not None:  # not predicted
+                step = run.step
+            given = call_program(step)
+            step = None
+            step = go_on(run, given)
+            del given
+    return True
+
+
+def no_beginning(output: Tensor) -> RuntimeError:
+    """Returns the error of a pass from a tensor of several elements that is given no gradient."""
+    return RuntimeError(
+        f"backward: a node of shape {output.shape} has no one gradient to begin with; pass grad= of that "
+        "shape, or sum() it first"
+    )
+
+
 def backward_from(tensor: Any, grad: Any, retain_graph: bool, create_graph: bool, inputs: Any = None) -> None:
     """Runs ``Tensor.backward``, or one pass from a list of tensors with a list of ``grad``; raises RuntimeError for a
     tensor that has not one element if it has no ``grad``.
@@ -307,10 +445,7 @@ def backward_from(tensor: Any, grad: Any, retain_graph: bool, create_graph: bool
     outputs, grads = ((tensor,), (grad,)) if isinstance(tensor, Tensor) else (tensor, grad)
     for output, begin in zip(outputs, grads):
         if begin is None and math.prod(output.shape) != 1:
-            raise RuntimeError(
-                f"backward: a node of shape {output.shape} has no one gradient to begin with; pass grad= of that "
-                "shape, or sum() it first"
-            )
+            raise no_beginning(output)
     only = None if inputs is None else _edges_of_leaves((inputs,) if isinstance(inputs, Tensor) else tuple(inputs))
     backward(outputs, grads, retain=retain_graph or create_graph, create_graph=create_graph, only=only)
 

@@ -40,6 +40,10 @@ class Predictor(Protocol):
         """Returns the result of an event."""
         ...
 
+    def expects(self, function: Callable[..., Any]) -> bool | None:
+        """Returns what ``expects`` of this module does."""
+        ...
+
     def before_read(self, tensor: Any) -> None:
         """Is told that the host is about to read the values of ``tensor``."""
         ...
@@ -50,6 +54,14 @@ class Predictor(Protocol):
         ``reads``: what follows changes nothing that calls depend on.
         """
         ...
+
+
+class Carried:
+    """An object that an event makes for later events, beside tensors. An event that only makes one has the attribute
+    ``carries``: a predicted call of it makes the object too.
+    """
+
+    __slots__ = ("__weakref__",)
 
 
 LAYERS = ("profiler", "autocast", "recorder", "tracer")
@@ -108,6 +120,16 @@ def is_predicting() -> bool:
     """Returns True if a predictor sees the calls of this thread."""
     hooks = hooks_of_thread.state[1]
     return bool(hooks) and hooks[0][0] == PREDICTOR
+
+
+def expects(function: Callable[..., Any]) -> bool | None:
+    """Returns True if a call of the event ``function`` is predicted next, False if another call is, or none; None if
+    calls are logged.
+    """
+    hooks = hooks_of_thread.state[1]
+    if hooks and hooks[0][0] == PREDICTOR:
+        return hooks[0][1].expects(function)  # type: ignore[attr-defined, no-any-return]
+    return False
 
 
 def settle(cause: str, reads: bool = False) -> None:

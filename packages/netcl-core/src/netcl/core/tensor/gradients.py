@@ -68,6 +68,12 @@ class Gradients(Protocol):
         """Adds the gradient of ``tensor`` to ``grad`` of every leaf that requires it, or of the leaves ``inputs``."""
         ...
 
+    def opened(self, tensor: Any, grad: Any, retain_graph: bool, create_graph: bool, inputs: Any) -> bool:
+        """Does the same as ``backward`` in several events, if it calls functions of the program while calls are logged
+        or predicted; else returns False.
+        """
+        ...
+
     def register_hook(self, tensor: Any, fn: Any) -> Any:
         """Has ``fn(grad)`` called when the gradient of ``tensor`` is known; returns a handle with ``remove()``."""
         ...

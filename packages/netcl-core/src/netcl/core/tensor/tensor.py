@@ -620,7 +620,6 @@ class Tensor(Creation["Tensor"]):
         """The destinations of the gradient: leaves as tensors, other values as the nodes that computed them."""
         return () if self.grad_fn is None else gradients.load().parents(self)
 
-    @event
     def backward(
         self,
         gradient: Any = None,
@@ -638,12 +637,17 @@ class Tensor(Creation["Tensor"]):
         """
         if gradient is not None and grad is not None:
             raise TypeError("backward: grad is another name of gradient; give one of them")
-        first = grad if gradient is None else gradient
+        first, retain = grad if gradient is None else gradient, bool(retain_graph)
         try:
-            gradients.load().backward(self, first, bool(retain_graph), create_graph, inputs)
+            if not (is_predicting() and gradients.load().opened(self, first, retain, create_graph, inputs)):
+                self._run_backward(first, retain, create_graph, inputs)
         except Exception as error:
             shorten_traceback(error)
             raise
+
+    @event
+    def _run_backward(self, gradient: Any, retain_graph: bool, create_graph: bool, inputs: Any) -> None:
+        gradients.load().backward(self, gradient, retain_graph, create_graph, inputs)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
         """Calls ``hook(grad)`` when the gradient of this tensor is known; a Tensor that it returns takes the gradient's
@@ -670,14 +674,7 @@ class Tensor(Creation["Tensor"]):
 
 
 def _refuses_prediction(
-    pending: bool,
-    tensor: Tensor,
-    gradient: Any = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    inputs: Any = None,
-    *,
-    grad: Any = None,
+    pending: bool, tensor: Tensor, gradient: Any, retain_graph: bool, create_graph: bool, inputs: Any
 ) -> str | None:
     """Returns why a call of ``backward`` cannot be predicted; None if it can."""
     if create_graph:
@@ -685,7 +682,7 @@ def _refuses_prediction(
     return gradients.load().refuses_prediction(tensor, pending)
 
 
-_backward: Any = Tensor.backward.__wrapped__  # type: ignore[attr-defined]
+_backward: Any = Tensor._run_backward.__wrapped__  # type: ignore[attr-defined]
 Tensor.detach.__wrapped__.aliases = True  # type: ignore[attr-defined]
 _backward.refuses, _backward.changes_gradients, _backward.makes_gradients = _refuses_prediction, True, True
 for _name in ABSENT:

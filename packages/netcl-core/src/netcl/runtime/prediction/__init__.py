@@ -10,7 +10,7 @@ one, as they would have been without prediction.
 
 from __future__ import annotations
 
-from netcl.core.ops_table.hook_stack import event, settle
+from netcl.core.ops_table.hook_stack import event, expects, settle
 from netcl.runtime.prediction.predictor import boundary, hint, passed, postponing, report
 
-__all__ = ["boundary", "event", "hint", "passed", "postponing", "report", "settle"]
+__all__ = ["boundary", "event", "expects", "hint", "passed", "postponing", "report", "settle"]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from netcl.core.ops_table import modes
-from netcl.core.ops_table.hook_stack import hooks_of_thread
+from netcl.core.ops_table.hook_stack import Carried, hooks_of_thread
 from netcl.core.ops_table.table import OpRow
 from netcl.core.process.grad_mode import state
 from netcl.core.tensor import Tensor, gradients
@@ -141,7 +141,7 @@ class PeriodLog:
             call.result = described(result, lambda tensor: self._result(tensor, made, of))
         except Unpredictable as unpredictable:
             raise Broken(str(unpredictable), result) from None
-        if not isinstance(result, (TensorData, tuple, list, type(None))):
+        if not isinstance(result, (TensorData, tuple, list, type(None), Carried)):
             raise Broken(f"a call returns a {type(result).__name__}", result)
         call.made = tuple(made)
         call.written = tuple(at for at, version in enumerate(versions) if self.outside[at]._storage.version != version)
@@ -155,7 +155,10 @@ class PeriodLog:
 
     def _alive(self) -> list[tuple[int, Any]]:
         """Returns slot and tensor of each result that is still there."""
-        return [(made.slot, tensor) for ref, made in self._made if made.of is None and (tensor := ref()) is not None]
+        return [
+            (made.slot, tensor) for ref, made in self._made
+            if made.of is None and made.engine is not None and (tensor := ref()) is not None
+        ]  # fmt: skip
 
     def _of(self, target: Any, call: Call) -> int | None:
         """Returns for a call that reads a gradient from before the period the number of the tensor that has it."""
@@ -201,6 +204,10 @@ class PeriodLog:
 
     def _reference(self, tensor: Any) -> Slot | Outside:
         made = self._slot(tensor)
+        if isinstance(tensor, Carried):
+            if made is None:
+                raise Unpredictable(f"a {type(tensor).__name__} from outside")
+            return Slot(made.slot)
         if made is not None:
             if tensor._requires_grad is not made.requires_grad or tensor.shape != made.shape:
                 raise Unpredictable("a result has changed outside of calls")
@@ -228,6 +235,13 @@ class PeriodLog:
 
     def _result(self, tensor: Any, made: list[Made], of: int | None) -> Slot | Outside:
         earlier = self._slot(tensor)
+        if isinstance(tensor, Carried):
+            if earlier is None:
+                earlier = Made(len(self._made), None, (), None, False, None, None)
+                self._slots[id(tensor)] = weakref.ref(tensor), earlier
+                self._made.append(self._slots[id(tensor)])
+                made.append(earlier)
+            return Slot(earlier.slot)
         if earlier is not None:
             if tensor._requires_grad is not earlier.requires_grad:
                 raise Unpredictable("a call makes a tensor require grad")
@@ -283,7 +297,7 @@ class PeriodLog:
         leaders: dict[int, int] = {}  # by memory: the slot of its first result
         for slot, (ref, made) in enumerate(self._made):
             tensor = ref()
-            if tensor is None or made.of is not None:
+            if tensor is None or made.of is not None or made.engine is None:
                 continue
             root, of = id(root_of(tensor)), grads.get(id(tensor))
             same = leaders.get(root)

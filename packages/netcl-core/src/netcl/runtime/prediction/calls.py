@@ -10,6 +10,7 @@ import numpy as np
 
 from netcl.core.errors import CaptureError
 from netcl.core.ops_table.dispatch import call_row
+from netcl.core.ops_table.hook_stack import Carried
 from netcl.core.ops_table.table import OpRow
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.views import Geometry
@@ -40,7 +41,8 @@ class Made:
     """A tensor that a call makes: its properties before it is computed.
 
     ``mark``: the mark of the place in the graph of a tensor without gradient. ``geometry`` is of a view. ``of`` is the
-    number from outside of the tensor that had this tensor as its gradient before the period.
+    number from outside of the tensor that had this tensor as its gradient before the period. An object that is no
+    tensor has no engine.
     """
 
     slot: int
@@ -108,7 +110,7 @@ def described(value: Any, reference: Callable[[Any], Any]) -> Any:
     """Returns ``value`` with ``reference(tensor)`` in the place of each tensor in it; raises Unpredictable for data of
     the host, which may change.
     """
-    if isinstance(value, TensorData):
+    if isinstance(value, (TensorData, Carried)):
         return reference(value)
     if isinstance(value, (list, tuple)):
         items = [described(item, reference) for item in value]

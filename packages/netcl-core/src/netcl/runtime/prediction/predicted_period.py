@@ -149,7 +149,12 @@ class PredictedPeriod:
         if call.made and call.made[0].of is not None and not self._has_gradient(call.made[0]):
             return MISS
         for made in call.made:
-            slots[made.slot] = self._deferred(made) if made.of is None else gradients.held_by(outside[made.of])
+            if made.engine is None:
+                slots[made.slot] = target(*args, **kwargs)
+            elif made.of is None:
+                slots[made.slot] = self._deferred(made)
+            else:
+                slots[made.slot] = gradients.held_by(outside[made.of])
             self._made += 1
         if call.written:
             self._mark(call.written)
@@ -322,7 +327,7 @@ class PredictedPeriod:
                         grad_state.enabled = call.enabled
                         for number, result in run_again(call, slots, self.outside):
                             tensor = slots[number] = self.slots[number]
-                            if tensor is result:
+                            if number in self.stretch.present:
                                 continue
                             if call.target is gradients.read_gradient.__wrapped__:  # type: ignore[attr-defined]
                                 gradients.hold(filled(call.args[0], self._tensor_of), tensor)
@@ -407,8 +412,8 @@ class PredictedPeriod:
 
     def _fail(self, error: BaseException) -> None:
         """Has each use of a tensor that was not computed raise ``error``."""
-        for tensor in self.slots[: self._made]:
-            if tensor._storage.deferred is not None:
+        for slot, tensor in enumerate(self.slots[: self._made]):
+            if slot not in self.stretch.present and tensor._storage.deferred is not None:
                 set_error(tensor, error)
 
     def _committed_at_once(self) -> bool:
@@ -425,7 +430,7 @@ class PredictedPeriod:
         with Uninterrupted(), lock:
             if self.over or self.position < len(self.stretch.calls):
                 return False
-            kept = self.stretch.outlives | self.stretch.before
+            kept = self.stretch.outlives | self.stretch.present
             for slot in range(len(self.slots)):
                 # Two references are the list's and the argument's.
                 if getrefcount(self.slots[slot]) > 2 and slot not in kept:

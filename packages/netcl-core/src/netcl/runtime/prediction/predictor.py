@@ -148,6 +148,16 @@ class ThreadPredictor:
             self.boundary(*due)
         return result
 
+    def expects(self, function: Any) -> bool | None:
+        """Returns True if a call of ``function`` is predicted next, False if another call or none is; None if calls are
+        logged.
+        """
+        pending = self._begun()
+        if pending is not None and not pending.over:
+            calls = pending.stretch.calls
+            return pending.position < len(calls) and calls[pending.position].target is function
+        return None if self._log is not None else False
+
     def before_read(self, tensor: Any) -> None:
         """Notes in the log of a period that a value is read: a part of the stretch ends there."""
         if self._log is not None:

@@ -117,8 +117,10 @@ class Stretch:
         }
         self._graded: list[Result] = [result for result in results if result.of is not None]
         self.outlives: set[int] = {result.slot for result in results if result.outlives}
-        # Gradients of before, which are no deferred tensors.
-        self.before: set[int] = {made.slot for call in self.calls for made in call.made if made.of is not None}
+        # Gradients of before, and objects that are no tensors: none is deferred.
+        self.present: set[int] = {
+            made.slot for call in self.calls for made in call.made if made.of is not None or made.engine is None
+        }
         self.slots: int = sum(len(call.made) for call in self.calls)
         self.geometries: dict[int, Geometry] = {
             made.slot: made.geometry for call in self.calls for made in call.made if made.geometry
@@ -258,7 +260,7 @@ class Stretch:
         """Returns the same stretch with one part more, which ends at ``position``. The slots ``held``, which may be
         read there, are results too.
         """
-        known = {result.slot for result in self._all_results} | self.before
+        known = {result.slot for result in self._all_results} | self.present
         known.update(slot for slot, geometry in self.geometries.items() if geometry.overlaps)  # cannot be written
         more = [Result(slot, None, outlives=False) for slot in held if slot not in known]
         return Stretch(*self.logs, [*self._all_results, *more], {*self.barriers, position}, self.varied)
