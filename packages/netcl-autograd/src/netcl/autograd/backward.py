@@ -23,6 +23,7 @@ from netcl.autograd.prediction import (
     calls_program,
     carries,
     changes_gradients,
+    event,
     expects,
     passed,
     refused,
@@ -75,6 +76,7 @@ class BackwardPass(GradContext):
         super().__init__(create_graph=create_graph, sink=sink)
         self.retain = retain
         self.leaf: Any = None  # one that has received its gradient
+        self.run_by: Pass | None = None  # which runs it step by step
         self.watched: Mapping[Edge, Callable[[Tensor], None]] | dict[Edge, Callable[[Tensor], None]] = watched or {}
 
     def run(self, roots: Sequence[Tensor], grads: Sequence[Tensor], only: Iterable[Edge] | None = None) -> None:
@@ -358,10 +360,11 @@ def _edges_of_leaves(inputs: tuple[Tensor, ...]) -> list[Edge]:
 class Pass(Carried):
     """A backward pass of one tensor that is run step by step; ``step`` is what the program has to be called for now."""
 
-    def __init__(self) -> None:
+    def __init__(self, whole: BackwardPass | None = None) -> None:
         self.step: tuple[Any, ...] | None = None
         self.steps: Steps | None = None
-        self.whole: BackwardPass | None = None
+        self.whole: BackwardPass | None = whole
+        self.gradients: Callable[[], list[Any]] = list  # of the inputs of an inner pass
 
 
 @carries
@@ -377,6 +380,7 @@ def begin(run: Pass, tensor: Tensor, grad: Any, retain_graph: bool, inputs: Any)
         raise no_beginning(tensor)
     only = None if inputs is None else _edges_of_leaves((inputs,) if isinstance(inputs, Tensor) else tuple(inputs))
     run.whole = BackwardPass(retain=retain_graph, create_graph=False)
+    run.whole.run_by = run
     run.steps = run.whole.steps([edge_of(tensor)], [start(tensor, grad)], only)
     return _advanced(run, None)
 
@@ -387,7 +391,42 @@ def go_on(run: Pass, given: Any) -> tuple[Any, ...] | None:
     return _advanced(run, given)
 
 
-for _event in (begin, go_on):
+@changes_gradients
+def begin_inner(
+    run: Pass, outer: Pass, outputs: Sequence[Tensor], grads: Sequence[Tensor], inputs: Sequence[Tensor]
+) -> tuple[Any, ...] | None:
+    """Begins a pass from ``outputs`` to ``inputs`` within a step of the pass ``outer``, which other leaves give their
+    gradients to.
+    """
+    assert outer.whole is not None
+    whole, found = outer.whole, {}
+    mine = {id(tensor) for tensor in inputs}
+
+    def sink(leaf: Tensor, grad: Tensor) -> None:
+        if id(leaf) in mine:
+            found[id(leaf)] = grad
+        else:
+            whole.sink(leaf, grad)
+
+    run.whole = BackwardPass(retain=False, create_graph=False, sink=sink)
+    run.whole.accumulates = whole.accumulates
+    run.whole.run_by = run
+    run.steps = run.whole.steps([edge_of(output) for output in outputs], grads, None)
+    run.gradients = lambda: [found.get(id(tensor)) for tensor in inputs]
+    return _advanced(run, None)
+
+
+@event
+def end_inner(run: Pass, outer: Pass, grads: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """Returns the gradients of the inputs of an inner pass, which has begun with ``grads``."""
+    assert outer.whole is not None
+    for grad in grads:
+        if grad is not None:
+            outer.whole.borrow(grad)
+    return run.gradients()
+
+
+for _event in (begin, go_on, begin_inner):
     _event.__wrapped__.makes_gradients = True  # type: ignore[attr-defined]
 
 
@@ -399,9 +438,10 @@ def _advanced(run: Pass, given: Any) -> tuple[Any, ...] | None:
     try:
         run.step = run.steps.send(given)
     except StopIteration:
-        run.step = None
-        if run.whole.leaf is not None:
-            passed(run.whole.leaf)
+        run.step, whole, run.whole, run.steps = None, run.whole, None, None
+        whole.run_by = None
+        if whole.leaf is not None and whole._sink is None:
+            passed(whole.leaf)
     finally:
         state.enabled, state.tape, state.trace = outer
     return run.step
@@ -419,15 +459,39 @@ def opened(tensor: Any, grad: Any, retain_graph: bool, create_graph: bool, input
     kinds = (leaf_hooks, accumulated_hooks)
     run = new_pass(tuple([(leaf, len(hooks)) for kind in kinds for leaf, hooks in kind.items() if hooks]))
     with _within(False):
-        step = begin(run, tensor, grad, retain_graph, inputs)
-        while step is not None:
-            if run.step is not None:  # not predicted
-                step = run.step
-            given = call_program(step)
-            step = None
-            step = go_on(run, given)
-            del given
+        walk(run, begin(run, tensor, grad, retain_graph, inputs))
     return True
+
+
+def walk(run: Pass, step: tuple[Any, ...] | None) -> None:
+    """Runs a pass from its first step to the end."""
+    while step is not None:
+        if run.step is not None:  # not predicted
+            step = run.step
+        given = call_program(step)
+        step = None
+        step = go_on(run, given)
+        del given
+
+
+def inner_pass(
+    outer: Pass,
+    outputs: Sequence[Tensor],
+    begins: Sequence[Tensor],
+    grads: Sequence[Tensor | None],
+    inputs: Sequence[Tensor],
+) -> list[Tensor | None]:
+    """Runs a pass within a step of another one, from ``outputs`` with the gradients ``begins``, and returns the
+    gradients of ``inputs``.
+    """
+    run = new_pass(())
+    outside = state.enabled, state.tape, state.trace
+    state.enabled, state.tape, state.trace = False, None, None
+    try:
+        walk(run, begin_inner(run, outer, outputs, begins, inputs))
+    finally:
+        state.enabled, state.tape, state.trace = outside
+    return end_inner(run, outer, grads)
 
 
 def no_beginning(output: Tensor) -> RuntimeError:

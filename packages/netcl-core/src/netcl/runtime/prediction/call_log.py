@@ -319,6 +319,8 @@ class PeriodLog:
             registered = gradients.registered()
             if tensor._requires_grad and not (registered is not None and registered.saves_nothing(tensor)):
                 raise Unpredictable("a tensor with a graph outlives the step")
+            if made.requires_grad and tensor.grad_fn is None:
+                raise Unpredictable("a leaf that was made in the step outlives it")
             node = gradients.load().freed_again(tensor.grad_fn) if made.requires_grad else None
             version = tensor._storage.version
             results.append(Result(slot, node, version, base=tensor._base, same=same, of=of, geometry=geometry))

@@ -347,7 +347,8 @@ class PredictedPeriod:
         if position not in ends or ends.index(position) < self._part:
             return False
         outer, guarded, marked = hooks_of_thread.state, self.guarded, list(self._marked)
-        hooks_of_thread.state = False, ()
+        enabled = grad_state.enabled
+        hooks_of_thread.state, grad_state.enabled = (False, ()), self.stretch.enabled  # as at the capture
         self._unmark()
         try:
             replay = self._replay or self._begun()
@@ -369,7 +370,7 @@ class PredictedPeriod:
             self._fail(error)
             raise
         finally:
-            hooks_of_thread.state = outer
+            hooks_of_thread.state, grad_state.enabled = outer, enabled
             if position < len(self.stretch.calls) and not self.over:
                 for storage in marked:
                     self._mark_storage(storage)

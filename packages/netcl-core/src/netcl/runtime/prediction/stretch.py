@@ -143,6 +143,7 @@ class Stretch:
         self._objects = [value for call in self.calls for value in (*call.args, *call.kwargs.values())]
         self._constants = [tensor for tensor in self.outside if tensor is not None]
         self.roots: dict[int, Any] = {id(root): root for root in map(root_of, self._constants)}
+        self.enabled: bool = state.enabled
         self.written_by: dict[int, list[Any]] = {}  # by position: storages that the event there writes
         self._noted: set[int] = set()
         try:
