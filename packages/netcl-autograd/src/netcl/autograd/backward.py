@@ -193,7 +193,8 @@ def hooked(hook: Callable[[Tensor], Tensor | None], grad: Any) -> tuple[Any, boo
     references = getrefcount(grad)
     changed = hook(grad)
     if changed is None or changed is grad:
-        return grad, getrefcount(grad) - (changed is grad) > references
+        borrowed = getrefcount(grad) - (changed is grad) > references
+        return grad, borrowed
     if not isinstance(changed, Tensor) or changed.shape != grad.shape:
         shape = getattr(changed, "shape", type(changed).__name__)
         raise ShapeError(f"a gradient hook must return a gradient of {grad.shape}, got {shape}")

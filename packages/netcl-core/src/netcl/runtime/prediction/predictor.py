@@ -231,8 +231,8 @@ class ThreadPredictor:
             if isinstance(target, OpRow) and target.name == "transfer":
                 return not any(tensor._requires_grad for tensor in tensors)
             place = self._place
-            if place is not None and target in place.selections:
-                period: Any = self._pending or self._log
+            period: Any = self._pending or self._log
+            if place is not None and period is not None and target in place.selections:
                 recorded = isinstance(target, OpRow) and any(tensor._requires_grad for tensor in tensors)
                 return not recorded and not any(map(period.makes, tensors))
             return not any(tensor.engine is self._engine for tensor in tensors)
