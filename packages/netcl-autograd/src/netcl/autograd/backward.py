@@ -16,7 +16,7 @@ import numpy as np
 from netcl.autograd import blocks
 from netcl.autograd.blocks import Partial
 from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, edge_of
-from netcl.autograd.hooks import accumulated_hooks, hooks_of, leaf_hooks
+from netcl.autograd.hooks import accumulated_hooks, hooked_at, hooks_of, leaf_hooks
 from netcl.autograd.mode import state
 from netcl.autograd.prediction import (
     Carried,
@@ -28,6 +28,7 @@ from netcl.autograd.prediction import (
     passed,
     refused,
     refuses_prediction,
+    settle,
 )
 from netcl.core import Tensor
 from netcl.core.errors import BackendMismatchError, NonFiniteError, ShapeError
@@ -369,9 +370,12 @@ class Pass(Carried):
 
 
 @carries
-def new_pass(hooked: tuple[Any, ...]) -> Pass:
-    """Returns a pass that is not begun; ``hooked`` says which leaves have hooks."""
+def new_pass() -> Pass:
+    """Returns a pass that is not begun."""
     return Pass()
+
+
+new_pass.__wrapped__.hooked = hooked_at  # type: ignore[attr-defined]
 
 
 @changes_gradients
@@ -457,8 +461,7 @@ def opened(tensor: Any, grad: Any, retain_graph: bool, create_graph: bool, input
         expected = not create_graph and tensor.requires_grad and calls_program(tensor)
     if not expected or create_graph:
         return False
-    kinds = (leaf_hooks, accumulated_hooks)
-    run = new_pass(tuple([(leaf, len(hooks)) for kind in kinds for leaf, hooks in kind.items() if hooks]))
+    run = new_pass()
     with _within(False):
         walk(run, begin(run, tensor, grad, retain_graph, inputs))
     return True
@@ -469,7 +472,11 @@ def walk(run: Pass, step: tuple[Any, ...] | None) -> None:
     while step is not None:
         if run.step is not None:  # not predicted
             step = run.step
-        given = call_program(step)
+        try:
+            given = call_program(step)
+        except BaseException as error:
+            settle(type(error).__name__)  # while its hooks are still there
+            raise
         step = None
         step = go_on(run, given)
         del given
@@ -485,7 +492,7 @@ def inner_pass(
     """Runs a pass within a step of another one, from ``outputs`` with the gradients ``begins``, and returns the
     gradients of ``inputs``.
     """
-    run = new_pass(())
+    run = new_pass()
     outside = state.enabled, state.tape, state.trace
     state.enabled, state.tape, state.trace = False, None, None
     try:

@@ -130,6 +130,9 @@ class PeriodLog:
             target, record, described(args, self._reference), described(kwargs, self._reference), state.enabled,
             len(self.blocks) - 1,
         )  # fmt: skip
+        hooked = getattr(target, "hooked", None)
+        if hooked is not None:
+            call.hooked = tuple((at, hooked(leaf)) for at, leaf in enumerate(self.outside) if leaf._requires_grad)
         versions, drawn = [tensor._storage.version for tensor in self.outside], default_generator.offset
         earlier = [] if isinstance(target, OpRow) and "out" not in kwargs else self._alive()
         counts = [tensor._storage.version for _, tensor in earlier]

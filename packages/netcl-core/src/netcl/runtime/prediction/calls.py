@@ -62,7 +62,7 @@ class Call:
     ``enabled`` and ``block`` are the modes: is grad enabled, and the number of the autocast block in the period.
     ``draws``: it takes random numbers. ``ends``: the step that ends the period is taken inside of it. ``made`` are the
     tensors that the call makes, ``written`` the numbers of tensors from outside that it writes, ``rewritten`` the slots
-    of earlier results that it writes.
+    of earlier results that it writes. ``hooked``: what its function ``hooked`` says of each leaf from outside.
     """
 
     target: Any
@@ -77,6 +77,7 @@ class Call:
     made: tuple[Made, ...] = ()
     written: tuple[int, ...] = ()
     rewritten: tuple[int, ...] = ()
+    hooked: tuple[tuple[int, Any], ...] = ()
     last_uses: tuple[int, ...] = ()  # slots that no later call reads
     checks: tuple[tuple[int, Any], ...] = ()  # of the arguments: (0, slot), (1, number from outside) or (2, template)
 

@@ -141,6 +141,8 @@ class PredictedPeriod:
             for name, template in call.kwargs.items():
                 if name not in kwargs or not self._equal(template, kwargs[name]):
                     return MISS
+        if call.hooked and any(target.hooked(outside[number]) != hooks for number, hooks in call.hooked):
+            return MISS
         refuses = getattr(target, "refuses", None)
         if refuses is not None and refuses(True, *args, **kwargs) is not None:
             return MISS

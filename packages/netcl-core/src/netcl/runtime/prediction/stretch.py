@@ -53,7 +53,7 @@ def difference(before: PeriodLog, log: PeriodLog) -> str:
             return f"autocast of {b.name}"
         if not all(equal(x, y, operator.eq) for x, y in ((a.args, b.args), (a.kwargs, b.kwargs))):
             return f"arguments of {b.name}"
-        if (a.made, a.written, a.rewritten) != (b.made, b.written, b.rewritten):
+        if (a.made, a.written, a.rewritten, a.hooked) != (b.made, b.written, b.rewritten, b.hooked):
             return f"results of {b.name}"
         if not equal(a.result, b.result, operator.eq):
             return f"results of {b.name}"
