@@ -57,7 +57,7 @@ class Predictor(Protocol):
 
 
 class Carried:
-    """An object that an event makes for later events, beside tensors. An event that only makes one has the attribute
+    """An object, not a tensor, that an event makes for later events. An event that only makes one has the attribute
     ``carries``: a predicted call of it makes the object too.
     """
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from netcl.core.ops_table.hook_stack import event
 from netcl.core.tensor.storage import lock
 
 
@@ -252,26 +251,6 @@ class Shared:
         if self._watched:
             self._watched, self.first_use = False, "cleared" if grad is None else "set"
         self._grad = grad
-
-
-@event
-def read_gradient(tensor: Any) -> Any:
-    """Returns ``grad`` of ``tensor``."""
-    held = tensor._grad
-    return held.grad if type(held) is Shared else held
-
-
-@event
-def set_gradient(tensor: Any, grad: Any) -> None:
-    """Sets ``grad`` of ``tensor``."""
-    if type(tensor._grad) is Shared:
-        tensor._grad.grad = grad
-    else:
-        tensor._grad = grad
-
-
-for _event in (read_gradient, set_gradient):
-    _event.__wrapped__.changes_gradients = True  # type: ignore[attr-defined]
 
 
 def held_by(tensor: Any) -> Any:

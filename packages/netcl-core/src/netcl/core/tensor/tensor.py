@@ -581,14 +581,14 @@ class Tensor(Creation["Tensor"]):
         """The gradient that backward passes have added up here; None for none."""
         grad = self._grad
         if is_predicting() and (self._requires_grad or grad is not None):
-            return gradients.read_gradient(self)  # type: ignore[no-any-return]
+            return in_place.read_gradient(self)  # type: ignore[no-any-return]
         return grad.grad if type(grad) is gradients.Shared else grad  # type: ignore[no-any-return]
 
     @grad.setter
     def grad(self, grad: Tensor | None) -> None:
         if grad is not None and getattr(grad, "shape", self.shape) != self.shape:
             raise ShapeError(f"grad: expected the shape {self.shape} of the tensor, got {grad.shape}")
-        gradients.set_gradient(self, grad)
+        in_place.set_gradient(self, grad)
 
     @property
     def grad_fn(self) -> Any:

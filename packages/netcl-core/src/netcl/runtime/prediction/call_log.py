@@ -10,7 +10,7 @@ from netcl.core.ops_table import modes
 from netcl.core.ops_table.hook_stack import Carried, hooks_of_thread
 from netcl.core.ops_table.table import OpRow
 from netcl.core.process.grad_mode import state
-from netcl.core.tensor import Tensor, gradients
+from netcl.core.tensor import Tensor, gradients, in_place
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.generator import default_generator
 from netcl.core.tensor.views import Geometry, ViewStorage, geometry_of, root_of
@@ -62,8 +62,8 @@ class Result:
 
     If it ``outlives`` the period, ``node`` is its node in the graph, which has been freed, ``version`` the number of
     writes in place into it, and ``base`` its place among the views of a tensor that is gone; else it is read there. An
-    alias, or a view, is on the memory of the result of slot ``same``; a view has a ``geometry``. ``of``: the number from
-    outside of the leaf that has it as its gradient at the end.
+    alias, or a view, is on the memory of the result of slot ``same``; a view has a ``geometry``. ``of``: the number
+    from outside of the leaf that has it as its gradient at the end.
     """
 
     def __init__(
@@ -109,7 +109,9 @@ class PeriodLog:
         self._made: list[tuple[weakref.ref[Any], Made]] = []  # by slot
         self._storages: dict[int, weakref.ref[Any]] = {}
         self._grads: dict[int, weakref.ref[Any] | None] = {}  # of tensors from outside, as they were at first
-        self._last: tuple[int, list[Result]] | None = None  # the number of calls before the last read, and what is there
+        self._last: tuple[int, list[Result]] | None = (
+            None  # the number of calls before the last read, and what is there
+        )
         self._passed = False  # a backward pass has made gradients
 
     def run(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
@@ -166,9 +168,9 @@ class PeriodLog:
     def _of(self, target: Any, call: Call) -> int | None:
         """Returns for a call that reads a gradient from before the period the number of the tensor that has it."""
         self._passed = self._passed or getattr(target, "makes_gradients", False)
-        if target is gradients.set_gradient.__wrapped__ and type(call.args[1]) is Outside:  # type: ignore[attr-defined]
+        if target is in_place.set_gradient.__wrapped__ and type(call.args[1]) is Outside:  # type: ignore[attr-defined]
             raise Unpredictable("a gradient is set to a tensor from outside")
-        if target is not gradients.read_gradient.__wrapped__ or type(call.args[0]) is not Outside:  # type: ignore[attr-defined]
+        if target is not in_place.read_gradient.__wrapped__ or type(call.args[0]) is not Outside:  # type: ignore[attr-defined]
             return None
         number = call.args[0].number
         if number not in self._grads:

@@ -14,7 +14,7 @@ from netcl.core.ops_table.dispatch import assign
 from netcl.core.ops_table.hook_stack import PREDICTOR, hooks_of_thread
 from netcl.core.ops_table.table import OpRow
 from netcl.core.process.grad_mode import state as grad_state
-from netcl.core.tensor import Tensor, gradients
+from netcl.core.tensor import Tensor, gradients, in_place
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.deferred import set_error
 from netcl.core.tensor.generator import default_generator, predict_draws, predicted_draws
@@ -331,7 +331,7 @@ class PredictedPeriod:
                             tensor = slots[number] = self.slots[number]
                             if number in self.stretch.present:
                                 continue
-                            if call.target is gradients.read_gradient.__wrapped__:  # type: ignore[attr-defined]
+                            if call.target is in_place.read_gradient.__wrapped__:  # type: ignore[attr-defined]
                                 gradients.hold(filled(call.args[0], self._tensor_of), tensor)
                             _become(tensor, result)
             except BaseException as error:

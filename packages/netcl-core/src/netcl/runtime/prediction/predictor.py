@@ -2,7 +2,8 @@
 
 A period goes from one step of an optimizer to the next. What follows the steps of one optimizer is a ``Place``: a
 program with two optimizers has two. In a loop without an optimizer a period begins with the first recorded call after a
-backward pass, and its place is that of a leaf. A place waits for ``_WARM`` periods, logs two, and predicts the next ones.
+backward pass, and its place is that of a leaf. A place waits for ``_WARM`` periods, logs two, and predicts the next
+ones.
 """
 
 from __future__ import annotations
@@ -269,9 +270,8 @@ class ThreadPredictor:
             return
         if config.get("REPLAY") == "off" or (place is not None and place.has_optimizer):
             return
-        if self._log is None and self._pending is None and not self._armed:
-            if self._place_of(leaf).refused:
-                return
+        if self._is_idle and self._place_of(leaf).refused:
+            return
         self._leaf, self._waited = weakref.ref(leaf), 0
         self._watch()
 

@@ -74,10 +74,8 @@ def selection_of(before: PeriodLog, log: PeriodLog) -> Any:
     return None
 
 
-def with_reads(
-    before: PeriodLog, log: PeriodLog, results: Sequence[Result]
-) -> tuple[list[Result], list[int]]:
-    """Returns the results of a stretch with those that the host reads in both periods, and where it reads them."""
+def with_reads(before: PeriodLog, log: PeriodLog, results: Sequence[Result]) -> tuple[list[Result], list[int]]:
+    """Returns the results of a stretch, with what the host reads in both periods, and the positions of the reads."""
     more = len(log.calls) - len(before.calls)
     positions = [at for at in sorted(log.reads) if at - more in before.reads and 0 < at < len(log.calls)][:READS]
     known = {result.slot for result in results}
