@@ -671,7 +671,8 @@ def test_two_steps_with_one_gradient_are_computed_apart(replays: Callable[[], in
             net.other = ag.Parameter(net.tensor(3, 3))  # type: ignore[attr-defined]
             net.apart = SGD([net.other], lr=0.1)  # type: ignore[attr-defined]
         if number == 1:
-            net.first.detach().sum()  # a gradient is set after it, so that this period is not logged
+            net.first.detach().sum()
+            net.first.requires_grad_(False).requires_grad_(True)  # so that this period is not logged
         for parameter in net.parameters:
             parameter.grad = None
         net.out(net.tensor(4, 8)).square().mean().backward()
@@ -960,3 +961,345 @@ def test_a_gradient_that_a_stretch_reads_and_replaces_is_that_of_now(replays) ->
 
     assert same(loop, steps=30)
     assert replays() > 0
+
+
+# -- gradients that the program uses by itself, and backward passes that call functions of the program ----------------
+
+LOOPS: dict[str, Callable[[Net, int], object]] = {}
+
+
+def loop(function: Callable[[Net, int], object]) -> Callable[[Net, int], object]:
+    """Registers a loop that must be predicted."""
+    LOOPS[function.__name__] = function
+    return function
+
+
+def backward(net: Net, zero: bool = True) -> Any:
+    """Computes gradients and returns the loss."""
+    if zero:
+        net.optimizer.zero_grad()
+    loss = net.out(net.tensor(4, 8)).square().mean()
+    loss.backward()
+    return loss
+
+
+@loop
+def gradients_scaled_in_place(net: Net, number: int) -> None:
+    backward(net)
+    for p in net.parameters:
+        p.grad.mul_(0.5)
+    net.optimizer.step()
+
+
+@loop
+def gradients_clamped_as_data(net: Net, number: int) -> None:
+    backward(net)
+    for p in net.parameters:
+        p.grad.data.clamp_(-0.01, 0.01)
+    net.optimizer.step()
+
+
+@loop
+def gradients_set(net: Net, number: int) -> None:
+    backward(net)
+    for p in net.parameters:
+        p.grad = p.grad * 0.5 + 0.01 * p.detach()
+    net.optimizer.step()
+
+
+@loop
+def gradients_clipped_by_their_norm(net: Net, number: int) -> None:
+    backward(net)
+    norms = [p.grad.norm() for p in net.parameters]
+    total = (norms[0].square() + norms[1].square()).sqrt()
+    for p in net.parameters:
+        p.grad.mul_(1.0 / (total + 1.0))
+    net.seen.append(total.item())
+    net.optimizer.step()
+
+
+@loop
+def gradients_zeroed_by_hand(net: Net, number: int) -> None:
+    for p in net.parameters:
+        if p.grad is not None:
+            p.grad.zero_()
+    backward(net, zero=False)
+    net.optimizer.step()
+
+
+@loop
+def gradients_kept(net: Net, number: int) -> None:
+    backward(net)
+    grad = net.first.grad
+    grad.mul_(0.5)
+    net.seen += [grad, net.second.grad, net.second.grad[:1]]
+    net.optimizer.step()
+    net.seen.append(grad is net.first.grad)
+
+
+@loop
+def gradients_read_before_and_after_a_write(net: Net, number: int) -> None:
+    backward(net)
+    net.seen.append(net.first.grad.numpy())
+    net.first.grad.mul_(0.5)
+    net.seen.append(net.first.grad.numpy())
+    net.optimizer.step()
+
+
+@loop
+def gradients_of_the_function_grad(net: Net, number: int) -> None:
+    loss = net.out(net.tensor(4, 8)).square().mean()
+    for p, grad in zip(net.parameters, ag.grad(loss, net.parameters)):
+        p.grad = grad
+    net.optimizer.step()
+
+
+@loop
+def a_graph_that_is_retained(net: Net, number: int) -> None:
+    net.optimizer.zero_grad()
+    loss = net.out(net.tensor(4, 8)).square().mean()
+    loss.backward(retain_graph=True)
+    loss.backward()
+    net.optimizer.step()
+
+
+@loop
+def no_optimizer(net: Net, number: int) -> None:
+    net.seen.append(backward(net, zero=False))
+    for p in net.parameters:
+        p.data.add_(p.grad, alpha=-0.05)
+        p.grad = None
+
+
+@loop
+def no_optimizer_and_a_read_at_the_end(net: Net, number: int) -> None:
+    loss = backward(net, zero=False)
+    with ag.no_grad():
+        for p in net.parameters:
+            p -= 0.05 * p.grad
+            p.grad.zero_()
+    net.seen.append(loss.item())
+
+
+@loop
+def no_optimizer_and_states_that_are_new_tensors(net: Net, number: int) -> None:
+    if number == 0:
+        net.moments = [p.detach() * 0.0 for p in net.parameters]  # type: ignore[attr-defined]
+    backward(net, zero=False)
+    with ag.no_grad():
+        for at, p in enumerate(net.parameters):
+            net.moments[at] = net.moments[at] * 0.9 + p.grad  # type: ignore[attr-defined]
+            p -= 0.05 * net.moments[at]  # type: ignore[attr-defined]
+            p.grad = None
+    net.seen += net.moments  # type: ignore[attr-defined]
+
+
+@loop
+def nine_reads(net: Net, number: int) -> None:
+    x = net.tensor(4, 8)
+    for _ in range(9):
+        x = ag.tanh(x * 0.9 + net.first.detach().mean())
+        net.seen.append(x.sum().item())
+    net.optimizer.zero_grad()
+    net.out(x).square().mean().backward()
+    net.optimizer.step()
+
+
+@loop
+def views_that_outlive_a_step(net: Net, number: int) -> None:
+    net.optimizer.zero_grad()
+    out = net.out(net.tensor(4, 8))
+    net.seen += [out.detach().t()[1:], out.detach()[:, 2]]
+    if number == STEPS - 1:
+        for view in net.seen[::2]:
+            net.seen.append(view.as_strided((3,), (1,), 0))
+            view.mul_(0.5)
+    out.square().mean().backward()
+    net.optimizer.step()
+    net.seen.append(out.detach()) if number == STEPS - 1 else None
+
+
+@loop
+def hooks_of_leaves(net: Net, number: int) -> None:
+    if number == 0:
+        net.first.register_hook(lambda grad: grad * 0.5)
+        net.second.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(0.25))
+    backward(net)
+    net.optimizer.step()
+    net.seen.append(net.second.grad)
+
+
+@loop
+def a_hook_that_reads(net: Net, number: int) -> None:
+    if number == 0:
+        net.first.register_hook(lambda grad: net.seen.append(grad.sum().item()))
+    backward(net)
+    net.optimizer.step()
+
+
+@loop
+def a_hook_that_keeps_the_gradient(net: Net, number: int) -> None:
+    if number == 0:
+        net.first.register_hook(net.seen.append)
+    backward(net)
+    net.optimizer.step()
+    net.seen.append(net.first.grad)
+
+
+class Cube(ag.Function):
+    """x * x * x * k, with a value in its context."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, k: float) -> Any:  # type: ignore[override]
+        ctx.k, square = k, x * x
+        ctx.save_for_backward(x, square)
+        return square * x * k
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:  # type: ignore[override]
+        _, square = ctx.saved_tensors
+        return grad * square * (3.0 * ctx.k), None
+
+
+class Two(ag.Function):
+    """Two results of two tensors; the first result is saved."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, weight: Any) -> Any:  # type: ignore[override]
+        first = ag.tanh(x)
+        ctx.save_for_backward(x, weight, first)
+        return first, x * weight
+
+    @staticmethod
+    def backward(ctx: Any, a: Any, b: Any) -> Any:  # type: ignore[override]
+        x, weight, first = ctx.saved_tensors
+        return a * (1.0 - first.square()) + b * weight, b * x
+
+
+@loop
+def functions_of_the_program(net: Net, number: int) -> None:
+    net.optimizer.zero_grad()
+    x = Cube.apply(ag.tanh(net.out(net.tensor(8, 8))), 0.5)
+    y, z = Two.apply(x, net.first)
+    loss = (y.square() + z).mean()
+    loss.backward()
+    net.optimizer.step()
+    net.seen.append(loss)
+
+
+@loop
+def checkpoints(net: Net, number: int) -> None:
+    net.optimizer.zero_grad()
+    out = ag.checkpoint(lambda x: ag.tanh(ag.matmul(x, net.first)) * 0.7, net.tensor(4, 8))
+    out = ag.checkpoint(lambda x: ag.checkpoint(ag.tanh, ag.matmul(x, net.second)), out * 1.5)
+    loss = out.square().mean()
+    loss.backward()
+    net.optimizer.step()
+    net.seen.append(loss)
+
+
+@pytest.mark.parametrize("optimizer", [SGD, Adam])
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_is_predicted_and_shows_what_it_shows_without(name: str, optimizer: Any) -> None:
+    before = prediction.report().replays
+    assert same(LOOPS[name], optimizer=optimizer)
+    assert prediction.report().replays - before >= STEPS - 6
+
+
+class Own(nc.optim.Optimizer):
+    """An optimizer of a program, with a moment in ``state``."""
+
+    def __init__(self, params: Any, lr: float = 0.1) -> None:
+        super().__init__(params, {"lr": lr})
+
+    def step(self, closure: Any = None) -> None:
+        with ag.no_grad():
+            for group in self.param_groups:
+                for p in group["params"]:
+                    state = self.state[p]
+                    if "moment" not in state:
+                        state["moment"] = p.detach() * 0.0
+                    state["moment"].mul_(0.9).add_(p.grad)
+                    p.add_(state["moment"], alpha=-group["lr"])
+
+
+def test_an_optimizer_of_the_program_is_predicted() -> None:
+    before = prediction.report().replays
+    assert same(lambda net, _: net.step(), optimizer=Own)
+    assert prediction.report().replays - before >= STEPS - 6
+
+
+def test_hooks_that_branch_read_and_raise_in_a_predicted_pass() -> None:
+    def loop(net: Net, number: int) -> None:
+        def inner(grad: Any) -> Any:
+            net.seen.append(grad.clone())
+            if number in (AT, STEPS - 1):
+                raise ZeroDivisionError
+            if number == AT + 1:
+                net.seen.append(grad.numpy())
+                return grad * 3.0
+            return grad * 2.0
+
+        handle = net.first.register_hook(inner)
+        try:
+            net.seen.append(net.step())
+        except ZeroDivisionError:
+            net.seen.append("error")
+        handle.remove()
+
+    before = prediction.report().replays
+    assert same(loop)
+    assert prediction.report().replays > before
+
+
+def test_a_hook_that_is_removed_or_added_later() -> None:
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.handle = net.first.register_hook(lambda grad: grad * 0.5)  # type: ignore[attr-defined]
+        if number == AT - 1:
+            net.handle.remove()  # type: ignore[attr-defined]
+        if number == AT + 1:
+            net.second.register_hook(lambda grad: grad * 0.7)
+        net.step()
+
+    assert same(loop)
+
+
+def test_a_value_that_is_read_overwritten_and_read_again() -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8))
+        twice = out.detach() * 2.0
+        for value in (twice, twice.t()):
+            net.seen.append(value.numpy())
+            value.zero_() if number % 2 else value.mul_(0.5)
+            net.seen.append(value.numpy())
+        out.square().mean().backward()
+        net.optimizer.step()
+
+    assert same(loop)
+
+
+def test_the_report_says_which_call_is_unlike() -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        (net.out(net.tensor(4, 8)) * (1.0 + number)).square().mean().backward()
+        net.optimizer.step()
+
+    causes = prediction.report().causes
+    before = sum(causes.values())
+    assert same(loop)
+    assert sum(causes.values()) > before
+    assert any("no two periods alike: arguments of mul" in cause for cause in causes)
+
+
+def test_a_loop_without_optimizer_lets_its_network_go() -> None:
+    net = Net()
+    for number in range(STEPS):
+        no_optimizer(net, number)
+    gone = weakref.ref(net.first)
+    net.seen.clear()
+    del net
+    nc.zeros(1)
+    gc.collect()
+    assert gone() is None
