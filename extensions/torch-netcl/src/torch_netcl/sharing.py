@@ -24,7 +24,7 @@ from torch_netcl.memory import DTYPES, ENGINE
 _IN_PLACE = ENGINE.name == "cl" and has_regions(ENGINE.queue)
 _LEAST = 4096  # bytes: a copy of fewer takes no longer than a buffer
 _ALIGNMENT = 64  # bytes: of PyTorch's memory, and as much as the widest load of a kernel needs
-_MOST = 4096  # tensors that were read, before those that are gone are forgotten
+_MOST = 4096  # tensors that were read; then dead ones are forgotten
 _read: dict[Any, tuple[StorageWeakRef, Any]] = {}  # by the storage, which has no other identity while it is referred to
 _made: WeakValueDictionary[int, _Owner] = WeakValueDictionary()  # by address
 
