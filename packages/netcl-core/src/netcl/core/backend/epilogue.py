@@ -63,5 +63,7 @@ def _plain(node: Apply) -> bool:
 
 
 def run_alone(engine: Any, epilogue: Epilogue, result: TensorData) -> None:
-    """Runs the epilogue as a pass of its own over ``result``."""
+    """Runs the epilogue as a pass of its own over ``result``: not a write in place that its version counts."""
+    version = result._storage.version
     engine.run((epilogue.expression,), (result, *epilogue.operands), out=(result,))
+    result._storage.version = version
