@@ -14,10 +14,11 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.epilogue import Epilogue
-from netcl.core.backend.interceptors import Interceptor, Layer, intercepted, tensors_in
+from netcl.core.backend.interceptors import Interceptor, Layer, intercepted
 from netcl.core.errors import UnsupportedError
 from netcl.core.expr import Expr, Load
 from netcl.core.graph.epilogues import epilogue_expression
+from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.deferred import computation_of, lock, make_deferred
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ class DeferredContraction:
         self.dtype: Any = args[-1].dtype
         self.engine: Any = engine
         self._name, self._args, self._kwargs = name, args, kwargs
-        self._read = [(tensor, tensor.version) for tensor in tensors_in((args, kwargs))]
+        operands = (*args, *self.epilogue.operands)
+        self._read = [(value, value.version) for value in operands if isinstance(value, TensorData)]
         self._kept = False
         self.pending: bool = True
 
