@@ -42,7 +42,7 @@ def expanded(text: str, known: Mapping[str, object], parts: Mapping[str, str]) -
             if not line.endswith(_OPEN):
                 continue
             line, declaration = _head(declaration[len(_KERNEL) :].strip(), known, kernels), ""
-        if missing := _PART.search(line):
+        if "${" in line and (missing := _PART.search(line)):
             raise KeyError(f"expected a part {missing[1]!r} for the line {line.strip()!r}, got {', '.join(parts)}")
         lines.append(line)
     return KernelText("\n".join(lines) + "\n", kernels)
@@ -52,6 +52,9 @@ def filled(text: str, parts: Mapping[str, str]) -> str:
     """Returns the text with ``parts`` in their places; other places stay. A line of its own with an empty part goes."""
     lines: list[str] = []
     for line in text.splitlines():
+        if "${" not in line:
+            lines.append(line)
+            continue
         whole = _WHOLE_LINE.fullmatch(line)
         if whole is None or whole[2] not in parts:
             lines.append(_PART.sub(lambda match: parts.get(match[1], match[0]), line))
@@ -65,7 +68,7 @@ def _sections(
 ) -> Iterator[str]:
     """Yields the lines up to the end of a section that are ``chosen``, if the section around them is (``within``)."""
     for line in lines:
-        word, _, rest = line.strip().partition(" ")
+        word, _, rest = line.strip().partition(" ") if "$" in line else ("", "", "")
         if word == "$if":
             yield from _sections(lines, known, within and chosen, _holds(rest, known))
         elif word == "$else":

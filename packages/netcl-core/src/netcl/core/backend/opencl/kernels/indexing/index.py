@@ -27,9 +27,15 @@ _TABLES = 1024  # tables that other devices than CPUs sum up at most
 _SHARE = 256  # indices of one table at least
 _SORTED = 512  # indices that other devices than CPUs sort before they add
 
-# The file of each kernel.
 # The files of kernels that have one of their own; the others are in index_in_order.cl.
-_FILES = {name: f"index_{name}" for name in ("take", "gather", "put", "scatter", "claim", "sorted_gradient")}
+_FILES = {
+    "take": "index_take",
+    "gather": "index_gather",
+    "put": "index_put",
+    "scatter": "index_scatter",
+    "claim": "index_claim",
+    "sorted_gradient": "index_sorted_gradient",
+}
 _BY_ROWS = ("put_in_order", "take_gradient")  # kernels with an index for a row
 _IN_ORDER = {"put": "put_in_order", "scatter": "scatter_in_order"}
 

@@ -108,7 +108,8 @@ $kernel kth(read STORAGE x, read long found, read long sums, write long indices,
 $if ALONE
 $kernel few(read STORAGE x, write STORAGE values, write long indices, selecting g) {
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)g.rows, (size_t)(head + g.share));
-    for (size_t number = head, row = head * g.extent; number < tail; number++, row += g.extent) {
+    for (size_t number = head; number < tail; number++) {
+        const size_t row = number * g.extent;
         ulong keys[FEW];
         long at[FEW], count = 0;
         for (long i = 0; i < g.extent; i++) {
@@ -131,7 +132,8 @@ $kernel few(read STORAGE x, write STORAGE values, write long indices, selecting 
 
 $kernel kth_of_row(read STORAGE x, read long positions, write long indices, selecting g) {
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)g.rows, (size_t)(head + g.share));
-    for (size_t number = head, row = head * g.extent; number < tail; number++, row += g.extent) {
+    for (size_t number = head; number < tail; number++) {
+        const size_t row = number * g.extent;
         ulong keys[LONGEST];
         for (long i = 0; i < g.extent; i++) keys[i] = KEY_AT(i);
         const long k = clamp(positions[number], 0L, g.extent - 1);
