@@ -264,8 +264,9 @@ class State:
         )  # else writes into an array race with queued kernels
         if "frozen first" in self.tricks:
             next(iter(self.net.parameters())).requires_grad_(False)
-        for name in sorted(self.tricks & set(HOOKS)):
-            HOOKS[name](self, next(iter(self.net.parameters())))
+        trained = next((p for p in self.net.parameters() if p.requires_grad), None)
+        for name in sorted(self.tricks & set(HOOKS)) if trained is not None else ():
+            HOOKS[name](self, trained)
         self.pieces = [(at, place, name, number) for at, place, name, number in loop.of("deed")]
 
     def _tensor(self, array: Any) -> Any:
