@@ -90,7 +90,8 @@ def _steps_of_call(
         raise RuntimeError(
             "checkpoint: a graph of the gradients cannot go through a checkpoint; call the function itself"
         )
-    run: Pass = getattr(context, "run_by", None) or Pass(context)
+    whole: Any = context
+    run: Pass = getattr(whole, "run_by", None) or Pass(whole)
     found = yield "call", node.static, run, tuple(node.unpack()), tuple(grads)
     return [grad if wants else None for grad, wants in zip(found, wanted)]
 
