@@ -50,7 +50,9 @@ def taken(tensor: torch.Tensor) -> Any:
     if entry is None:
         for other in [k for k, (ref, _) in _read.items() if ref.expired()] if len(_read) >= _MOST else ():
             del _read[other]
-        buffer = cl.Buffer(ENGINE.context, cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, hostbuf=_array(address, nbytes))
+        buffer = cl.Buffer(
+            ENGINE.context, cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, hostbuf=_array(address, nbytes)
+        )
         entry = _read[key] = StorageWeakRef(storage), Tensor._wrap(ENGINE, shape, dtype, buffer, None, None)
     return entry[1]
 
