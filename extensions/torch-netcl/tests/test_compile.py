@@ -117,3 +117,18 @@ def test_a_graph_without_rows_runs_op_by_op() -> None:
     function = torch.compile(lambda a: torch.linalg.cholesky(a) + 1, backend="netcl")
     with pytest.warns(fallback.FallbackWarning, match="runs op by op"):
         assert torch.equal(function(torch.eye(3, device="ocl")).cpu(), torch.eye(3) + 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool])
+@pytest.mark.parametrize("count", [1, 100_000])
+def test_tensors_of_the_cpu_share_memory_and_outlive_a_call(dtype: torch.dtype, count: int) -> None:
+    function = torch.compile(lambda a: (a.flip(0), a.sum()), backend="netcl")
+    x = torch.arange(count).to(dtype)
+    results = [function(x) for _ in range(3)]
+    for flipped, _ in results[1:]:  # by the capture and by replays
+        assert torch.equal(flipped, x.flip(0))
+    results[1][0].zero_()
+    assert torch.equal(results[2][0], x.flip(0))
+    x.copy_(x.flip(0))
+    assert torch.equal(function(x)[0], x.flip(0))
+    assert torch.equal(function(results[2][0])[0], results[2][0].flip(0))

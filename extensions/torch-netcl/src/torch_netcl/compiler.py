@@ -104,13 +104,6 @@ def _drawn(draw: Callable[..., Any]) -> Callable[..., Any]:
     return drawn
 
 
-def _dropout(x: Any, p: float, train: Any) -> Any:
-    if train is False or not p:
-        return x, _full(x.shape, True, dtype=torch.bool)
-    kept = ops.ge(ops.uniform(0.0, 1.0, x.shape, "float32", ENGINE.queue), p)
-    return ops.mul(ops.where(kept, x, 0.0), 1 / (1 - p) if p < 1 else 0.0), kept
-
-
 @lru_cache(maxsize=256)
 def _range(*bounds: Any, dtype: Any = None) -> Any:
     """Returns a range as a tensor that records keep."""
@@ -163,7 +156,6 @@ GRAPH: dict[str, Callable[..., Any]] = {
         lambda *bounds, dtype=None, **more: _range(*bounds, dtype=dtype),
     ),
     "prims.iota": lambda length, *, start, step, dtype, **more: _range(start, start + step * length, step, dtype=dtype),
-    "native_dropout": _dropout,
     **dict.fromkeys(("rand", "rand_like"), _drawn(ops.uniform)),
     **dict.fromkeys(("randn", "randn_like"), _drawn(ops.normal)),
     "sym_size.int": lambda x, dim: x.shape[dim],

@@ -134,7 +134,7 @@ class Call:
         values = self.values(args)
         if not kwargs:
             return function(*values), values
-        kwargs = {name: _taken(value) for name, value in kwargs.items()}
+        kwargs = {name: v if type(v) in NUMBERS else _taken(v) for name, v in kwargs.items()}
         return function(*values, **kwargs), [*values, *kwargs.values()]
 
 
@@ -195,12 +195,24 @@ def kernel_of(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
                 return fallback.after(error, op, (a, b), {})
             raise
 
+    def three(x: Any, a: Any, b: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            return kernel(x, a, b, **kwargs)
+        try:
+            return give(function(take(x), taking(a), taking(b)))
+        except Exception as error:
+            if refused(error):
+                return fallback.after(error, op, (x, a, b), {})
+            raise
+
     def scaled(a: Any, b: Any, **kwargs: Any) -> Any:
         return kernel(a, b, **kwargs) if kwargs else two(a, b)
 
     def plain(x: torch.Tensor, *rest: Any, **kwargs: Any) -> Any:
         return kernel(x, *rest, **kwargs) if kwargs else first(x, *rest)
 
+    if op._schema.name in ("aten::addmm", "aten::baddbmm"):
+        return three
     if single and not call.lists and call.tensors == (0,):
         return plain if any(a.kwarg_only for a in arguments) else first
     if single and call.tensors == (0, 1) and op._schema.name in FRESH:
@@ -229,7 +241,7 @@ def _check_result(result: Any, target: torch.Tensor) -> None:
 
 def in_place_of(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the kernel of an in-place overload: its first argument takes the result."""
-    call = Call(op)
+    call, is_fresh = Call(op), op._schema.name.removesuffix("_") in FRESH
 
     @_guarded(op)
     def kernel(*args: Any, **kwargs: Any) -> Any:
@@ -241,7 +253,7 @@ def in_place_of(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
             )
         _check_result(result, target)
         memory.check_single(target)
-        put(target, _own(result, values))
+        put(target, result if is_fresh else _own(result, values))
         return target
 
     return kernel

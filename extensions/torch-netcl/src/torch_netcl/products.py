@@ -38,8 +38,8 @@ def operand(tensor: torch.Tensor) -> Any:
         shape = (*lead, columns, rows)
         *ahead, one, other = contiguous_strides(shape)
         content = getattr(tensor.untyped_storage(), "content", None)
-        whole = content is not None and content.size == tensor.numel() and tensor.stride() == (*ahead, other, one)
-        if whole and content.dtype is DTYPES.get(tensor.dtype):
+        is_whole = content is not None and content.size == tensor.numel()
+        if is_whole and tensor.stride() == (*ahead, other, one) and content.dtype is DTYPES.get(tensor.dtype):
             return Turned(content if content.shape == shape else ops.reshape(content, shape))
     return take(tensor)
 

@@ -14,7 +14,7 @@ import torch
 
 from netcl import ops
 from torch_netcl import memory, overload
-from torch_netcl.memory import DTYPES, ENGINE, give, put, take
+from torch_netcl.memory import DTYPES, ENGINE, put, take
 
 HOST = torch.Generator().manual_seed(ops.get_rng_state()["seed"] % 2**63)
 TABLE: dict[str, Callable[..., Any]] = {}
@@ -121,22 +121,3 @@ def random_from(x, low, high):
 def random_to(x, high):
     """Draws whole numbers from 0 to below high."""
     return random_from(x, 0, high)
-
-
-def native_dropout(x: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns x with elements zeroed with probability p and the others divided by 1 - p, and the mask of these."""
-    from torch_netcl import fallback
-
-    if x.dtype not in DTYPES or not x.dtype.is_floating_point:
-        return fallback.call(torch.ops.aten.native_dropout.default, x, p, train)  # type: ignore[no-any-return]
-    value = take(x)
-    if train is False or not p:
-        ones = ENGINE.empty(value.shape, "bool")
-        ENGINE.fill(ones, 1)
-        return give(ops.clone(value)), give(ones)
-    kept = ops.ge(ops.uniform(0.0, 1.0, value.shape, "float32", _QUEUE), p)
-    scaled = ops.mul(ops.where(kept, value, 0.0), 1 / (1 - p) if p < 1 else 0.0)
-    return give(scaled), give(kept)
-
-
-TABLE["native_dropout"] = native_dropout

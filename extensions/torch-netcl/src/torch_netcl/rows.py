@@ -313,6 +313,17 @@ TABLE |= {
 }
 
 
+@row("native_dropout")
+def dropout(x, p, train):
+    """Returns x with elements zeroed with probability p and the others divided by 1 - p, and the mask of these."""
+    if train is False or not p:
+        ones = ENGINE.empty(x.shape, "bool")
+        ENGINE.fill(ones, True)
+        return floats(x), ones
+    kept = ops.ge(ops.uniform(0.0, 1.0, x.shape, "float32", ENGINE.queue), p)
+    return ops.mul(ops.where(kept, floats(x), 0.0), 1 / (1 - p) if p < 1 else 0.0), kept
+
+
 # -- order -----------------------------------------------------------------------------------------------------------
 
 

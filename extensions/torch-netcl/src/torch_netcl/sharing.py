@@ -1,6 +1,6 @@
 """Memory that CPU tensors of PyTorch share with netcl's tensors, on devices that work in place on the host's memory.
 
-Elsewhere, and for small tensors, values are copied.
+Elsewhere values are copied.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from torch_netcl import memory
 from torch_netcl.memory import DTYPES, ENGINE
 
 _IN_PLACE = ENGINE.name == "cl" and has_regions(ENGINE.queue)
-_LEAST = 4096  # bytes: a copy of fewer takes no longer than a buffer
 _ALIGNMENT = 64  # bytes: of PyTorch's memory, and as much as the widest load of a kernel needs
-_MOST = 4096  # tensors that were read; then dead ones are forgotten
+_MOST = 4096  # tensors that were read, and buffers with known addresses
 _read: dict[Any, tuple[StorageWeakRef, Any]] = {}  # by the storage, which has no other identity while it is referred to
+_addresses: dict[int, tuple[Any, int]] = {}  # by the identity of a buffer
 _made: WeakValueDictionary[int, _Owner] = WeakValueDictionary()  # by address
 
 
@@ -39,7 +39,7 @@ class _Owner:
 def taken(tensor: torch.Tensor) -> Any:
     """Returns a CPU tensor, of a dtype that the device has, as a netcl tensor: on its memory, or a copy."""
     nbytes, address = tensor.numel() * tensor.dtype.itemsize, tensor.data_ptr() if _IN_PLACE else 0
-    if nbytes < _LEAST or not address or address % _ALIGNMENT or not tensor.is_contiguous() or tensor.is_neg():
+    if not nbytes or not address or address % _ALIGNMENT or not tensor.is_contiguous() or tensor.is_neg():
         return memory.to_netcl(tensor)
     owner, dtype, shape = _made.get(address), DTYPES[tensor.dtype], tuple(tensor.shape)
     if owner is not None and owner.value.dtype is dtype and owner.value.size == tensor.numel():
@@ -50,8 +50,9 @@ def taken(tensor: torch.Tensor) -> Any:
     if entry is None:
         for other in [k for k, (ref, _) in _read.items() if ref.expired()] if len(_read) >= _MOST else ():
             del _read[other]
-        array = np.frombuffer((ctypes.c_char * nbytes).from_address(address), np.uint8)
-        buffer = cl.Buffer(ENGINE.context, cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, hostbuf=array)
+        buffer = cl.Buffer(
+            ENGINE.context, cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, hostbuf=_array(address, nbytes)
+        )
         entry = _read[key] = StorageWeakRef(storage), Tensor._wrap(ENGINE, shape, dtype, buffer, None, None)
     return entry[1]
 
@@ -65,11 +66,30 @@ def given(values: list[Any]) -> list[Any]:
 
 
 def _given(value: Any) -> torch.Tensor:
-    buffer = value.buffer if _IN_PLACE else None
-    if buffer is None or value.nbytes < _LEAST or not buffer.flags & cl.mem_flags.USE_HOST_PTR:
+    if not _IN_PLACE or not value.size:
         return memory.from_netcl(value)
-    bits = value.dtype == "bfloat16"
-    owner = _Owner(value, buffer.get_host_array(value.shape, np.int16 if bits else numpy_dtype(value.dtype)))
-    tensor = torch.from_numpy(np.asarray(owner))
+    bits, buffer = value.dtype == "bfloat16", value.buffer
+    of_region = buffer.flags & cl.mem_flags.USE_HOST_PTR
+    whole = buffer.get_host_array((value.nbytes,), np.uint8) if of_region else _array(_address(buffer), value.nbytes)
+    owner = _Owner(value, whole)
+    array = np.asarray(owner).view(np.int16 if bits else numpy_dtype(value.dtype)).reshape(value.shape)
+    tensor = torch.from_numpy(array)
     _made[tensor.data_ptr()] = owner
     return tensor.view(torch.bfloat16) if bits else tensor
+
+
+def _array(address: int, nbytes: int) -> Any:
+    return np.frombuffer((ctypes.c_char * nbytes).from_address(address), np.uint8)
+
+
+def _address(buffer: Any) -> int:
+    """Returns where a buffer is in the host's memory, by a map that has ended: these drivers move no buffer."""
+    known = _addresses.get(id(buffer))
+    if known is None:
+        if len(_addresses) >= _MOST:
+            _addresses.clear()
+        access: Any = cl.map_flags.READ | cl.map_flags.WRITE
+        mapped, _ = cl.enqueue_map_buffer(ENGINE.queue, buffer, access, 0, (buffer.size,), np.dtype(np.uint8))
+        known = _addresses[id(buffer)] = buffer, mapped.ctypes.data
+        mapped.base.release(ENGINE.queue)
+    return known[1]

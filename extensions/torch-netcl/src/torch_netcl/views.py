@@ -218,11 +218,17 @@ def fill(x, value):
     if x.dtype not in DTYPES or isinstance(value, complex):
         memory.put_cpu(x, torch.full((), value, dtype=x.dtype).expand(x.shape))
         return x
-    fresh = ENGINE.empty(x.shape if x.is_contiguous() else (), DTYPES[x.dtype])
     if x.dtype is torch.bool:
         value = bool(value)
-    elif not x.dtype.is_floating_point:
+    elif not x.dtype.is_floating_point and value:
         value = torch.full((), value, dtype=x.dtype).item()
+    content: Any = x.untyped_storage().content  # type: ignore[attr-defined]
+    if x.is_contiguous() and x.numel() == content.size and content.dtype is DTYPES[x.dtype]:
+        if content.size:
+            ENGINE.fill(content, value)
+            content._storage.written()
+        return x
+    fresh = ENGINE.empty((), DTYPES[x.dtype])
     ENGINE.fill(fresh, value)
     put(x, fresh)
     return x

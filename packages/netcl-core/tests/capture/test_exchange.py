@@ -47,6 +47,23 @@ def test_nothing_is_copied(queue: Any) -> None:
     assert np.array_equal(power.numpy(), ops.exp(y).numpy())
 
 
+def test_a_large_result_is_not_copied_though_the_arena_had_a_larger_tensor_there(queue: Any) -> None:
+    def step(x: Tensor) -> tuple[Tensor, Tensor]:
+        narrow = ops.cumsum(ops.cumsum(ops.cat([x, x, x]), 0), 0)  # tensors of three times the size come first
+        return ops.cumsum(ops.cumsum(narrow[: len(x)], 0), 0), ops.cumsum(x, 0)
+
+    x = Tensor.from_host(_array(3, (300, 400)))
+    captured = capture(step, x)
+    assert _entries(queue, lambda: captured.replay(x)) == 1
+    results = [captured.replay(Tensor.from_host(_array(n, (300, 400)))) for n in range(3)]
+    for n, (twice, once) in enumerate(results):
+        expected = np.cumsum(_array(n, (300, 400)).astype(np.float64), 0)
+        np.testing.assert_allclose(once.numpy(), expected, rtol=1e-3, atol=1e-3)
+        for _ in range(3):
+            expected = np.cumsum(expected, 0)
+        np.testing.assert_allclose(twice.numpy(), expected, rtol=1e-3, atol=1e-2 * abs(expected).max())
+
+
 def test_results_of_replays_are_tensors_of_their_own(handle: DeviceHandle) -> None:
     step = capture(lambda x: ops.add(ops.mul(x, 2.0), 1.0), Tensor.from_host(_array(0)))
     results = [step.replay(Tensor.from_host(_array(n))) for n in range(5)]
