@@ -47,6 +47,8 @@ def radix_sort(rows: int, extent: int, size: int, device: Traits, warp: str, alo
     """Returns the sort of rows of elements of ``size`` bytes, ``alone``: without positions; None if rows are short or
     too long, or the device has no room.
     """
+    if device.is_cpu and not warp:
+        return None
     key, place = max(size, 4), 0 if alone else 4
     if warp:
         group, each = _SWEEP_GROUP, _EACH_WIDE if size == 8 else _EACH_ALONE if alone else _EACH
@@ -58,7 +60,7 @@ def radix_sort(rows: int, extent: int, size: int, device: Traits, warp: str, alo
         # Of a work-item nine keys, eight places and words, 16 counts and two sums; of 256 digits where they begin.
         local = group * (9 * (key + place) + 72) + 1024
         most, chunks_of_unit = _MOST, _CHUNKS_OF_UNIT
-    if device.is_cpu or not _LEAST <= extent < most or device.group < group or local > device.local_memory:
+    if not _LEAST <= extent < most or device.group < group or local > device.local_memory:
         return None
     tile = group * each
     length = -(-extent // (max(1, device.units * chunks_of_unit // rows) * tile)) * tile
