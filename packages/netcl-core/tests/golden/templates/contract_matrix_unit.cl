@@ -240,49 +240,10 @@ static inline void copy_inner(__local ushort* tile, __global const ushort* from,
 }
 
 
-#if COLUMN_PIXELS
-#define BEGINS (SPAN_N / (ITEMS / ALONG_CHUNKS))  // pixels of a work-item
-// Columns past the end repeat the last one; k is a multiple of SPAN_K.
-#define BEGIN_PIXELS \
-    int begins[BEGINS]; \
-    EACH_CHUNK \
-    for (uint i = 0; i < BEGINS; i++) begins[i] = pixel_begin(form, min(column + (int)(item / ALONG_CHUNKS + i * (SPAN_N / BEGINS)), n - 1));
-
-static inline void copy_columns(__local ushort* tile, __global const ushort* from, const int* begins, const uint item, const int start) {
-    const uint row = item / ALONG_CHUNKS, chunk = item % ALONG_CHUNKS;
-    EACH_CHUNK
-    for (uint i = 0; i < BEGINS; i++)
-        copy_whole_chunk(tile + ALONG(row + i * (SPAN_N / BEGINS), row, chunk), from + (begins[i] + start + (int)chunk * 8));
-}
-#define COPY_B(tile, from) copy_columns(tile, from, begins, item, start)
-
-static inline int column_offset(const pixels form, const int column) {
-    const int n = quotient(column, form.plane);
-    return n * (int)form.out + (column - n * (int)form.plane.size);
-}
-#define COLUMN_OFFSET(column) column_offset(form, column)
-#else
 #define BEGIN_PIXELS
 #define COLUMN_OFFSET(column) ((column) * out_n)
-#endif
 
-#if TERM_PIXELS
-static inline void copy_terms(__local ushort* tile, __global const ushort* from, const pixels form, const uint item, const int first,
-                              const int count, const int start, const int depth) {
-    const uint row = item / (SPAN_N / 8), chunk = item % (SPAN_N / 8), rows = ITEMS / (SPAN_N / 8);
-    const int column = first + (int)chunk * 8, some = clamp(count - column, 0, 8);
-    from += some > 0 ? column : 0;
-    EACH_CHUNK
-    for (uint i = 0; i < SPAN_K / rows; i++) {
-        const uint at = row + i * rows;
-        const int k = start + (int)at;
-        copy_chunk(tile + ACROSS(at, at, chunk), from + pixel_begin(form, min(k, depth - 1)), k < depth ? some : 0);
-    }
-}
-#define COPY_B(tile, from) copy_terms(tile, from, form, item, column, n, start, depth)
-#elif !COLUMN_PIXELS
 #define COPY_B(tile, from) COPY_OPERAND(tile, from, B_ALONG, SPAN_N, column, n, b_step)
-#endif
 
 // Starts the copies of both operands' blocks at `start`.
 #define COPY_OPERAND(tile, from, along, span, first, count, step) \

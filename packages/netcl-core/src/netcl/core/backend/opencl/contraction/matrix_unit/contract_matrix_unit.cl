@@ -74,7 +74,7 @@ static inline int pixel_begin(const pixels form, const int number) {
 }
 $end
 
-#if COLUMN_PIXELS
+$if COLUMN_PIXELS
 #define BEGINS (SPAN_N / (ITEMS / ALONG_CHUNKS))  // pixels of a work-item
 // Columns past the end repeat the last one; k is a multiple of SPAN_K.
 #define BEGIN_PIXELS \
@@ -95,12 +95,12 @@ static inline int column_offset(const pixels form, const int column) {
     return n * (int)form.out + (column - n * (int)form.plane.size);
 }
 #define COLUMN_OFFSET(column) column_offset(form, column)
-#else
+$else
 #define BEGIN_PIXELS
 #define COLUMN_OFFSET(column) ((column) * out_n)
-#endif
+$end
 
-#if TERM_PIXELS
+$if TERM_PIXELS
 static inline void copy_terms(__local ushort* tile, __global const ushort* from, const pixels form, const uint item, const int first,
                               const int count, const int start, const int depth) {
     const uint row = item / (SPAN_N / 8), chunk = item % (SPAN_N / 8), rows = ITEMS / (SPAN_N / 8);
@@ -114,9 +114,10 @@ static inline void copy_terms(__local ushort* tile, __global const ushort* from,
     }
 }
 #define COPY_B(tile, from) copy_terms(tile, from, form, item, column, n, start, depth)
-#elif !COLUMN_PIXELS
+$end
+$if not COLUMN_PIXELS and not TERM_PIXELS
 #define COPY_B(tile, from) COPY_OPERAND(tile, from, B_ALONG, SPAN_N, column, n, b_step)
-#endif
+$end
 
 // Starts the copies of both operands' blocks at `start`.
 #define COPY_OPERAND(tile, from, along, span, first, count, step) \
