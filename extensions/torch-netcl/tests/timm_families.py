@@ -2,7 +2,8 @@
 
     NETCL_DEVICE=cpu python tests/timm_families.py resnet18 vit_tiny_patch16_224
 
-A family is a module of timm. It prints a line for each model, and ends with 1 if a number differs by more than 1e-4.
+A family is a module of timm. It prints a line for each model, and ends with 1 if a number differs by more than 1e-4, or
+is twice as far from PyTorch's float64 as PyTorch's float32: batch norms of few elements magnify rounding.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from torch_netcl import words
 
 TOLERANCE = 1e-4
 MODELS = words(
-    "beit_base_patch16_224 halonet_h1 mobileone_s1 cait_xxs24_224 coat_tiny convit_tiny convmixer_768_32 "
+    "beit_base_patch16_224 halonet_h1 gernet_s cait_xxs24_224 coat_tiny convit_tiny convmixer_768_32 "
     "convnext_atto cpubone_nano crossvit_tiny_240 csatv2 cs3darknet_focus_s cspnext_tiny davit_tiny "
     "deepseek_vit_412m deit_tiny_patch16_224 densenet121 dla34 dpn48b edgenext_xx_small efficientformer_l1 "
     "efficientformerv2_s0 tinynet_d efficientvim_m1 efficientvit_b0 efficientvit_m0 eva02_tiny_patch14_224 "
@@ -45,7 +46,7 @@ SHALLOW = {
 }
 
 
-def numbers(name: str, device: str) -> tuple[float, list[torch.Tensor]]:
+def numbers(name: str, device: str, dtype: torch.dtype = torch.float32) -> tuple[float, list[torch.Tensor]]:
     """Returns the loss of a batch, and the gradients of all parameters."""
     torch.manual_seed(0)
     model = timm.create_model(name, num_classes=5, **SHALLOW.get(name, {})).train()
@@ -53,8 +54,8 @@ def numbers(name: str, device: str) -> tuple[float, list[torch.Tensor]]:
     size = settings["input_size"]
     if not settings.get("fixed_input_size"):
         size = settings.get("min_input_size") or (3, 64, 64)
-    x = torch.randn(2, *size, generator=torch.Generator().manual_seed(1)).to(device)
-    model = model.to(device)
+    x = torch.randn(2, *size, generator=torch.Generator().manual_seed(1)).to(device, dtype)
+    model = model.to(device, dtype)
     output = model(x)
     while isinstance(output, (list, tuple)):
         output = output[0]
@@ -62,6 +63,12 @@ def numbers(name: str, device: str) -> tuple[float, list[torch.Tensor]]:
     loss = nn.functional.cross_entropy(output, torch.tensor([1, 3], device=device))
     loss.backward()
     return loss.item(), [p.grad.cpu() for p in model.parameters() if p.grad is not None]
+
+
+def distance(got: list[torch.Tensor], wanted: list[torch.Tensor]) -> float:
+    """Returns the largest difference over the largest element."""
+    scale = max(1.0, *(x.abs().max().item() for x in wanted))
+    return max((a - b).abs().max().item() for a, b in zip(wanted, got)) / scale
 
 
 def main(names: list[str]) -> int:
@@ -72,15 +79,18 @@ def main(names: list[str]) -> int:
         began = time.time()
         try:
             (here, wanted), (there, got) = numbers(name, "cpu"), numbers(name, "ocl")
-            scale = max(1.0, *(x.abs().max().item() for x in wanted))
-            far = max((a - b).abs().max().item() for a, b in zip(wanted, got)) / scale
+            far, allowed, beside = distance(got, wanted), TOLERANCE, ""
+            if far > allowed:
+                exact = numbers(name, "cpu", torch.float64)[1]
+                far, theirs = distance(got, exact), distance(wanted, exact)
+                allowed, beside = 2 * theirs, f" from float64, PyTorch {theirs:.1e}"
         except Exception as error:  # noqa: BLE001 - it is printed
             failed += 1
             print(f"{name}: {type(error).__name__}: {' '.join(str(error).split())[:200]}", flush=True)
             continue
-        right = max(far, abs(here - there)) <= TOLERANCE and len(wanted) == len(got)
+        right = abs(here - there) <= TOLERANCE and far <= allowed and len(wanted) == len(got)
         failed += not right
-        said = f"loss {abs(here - there):.1e}, {len(got)} gradients {far:.1e}; {time.time() - began:.1f} s"
+        said = f"loss {abs(here - there):.1e}, {len(got)} gradients {far:.1e}{beside}; {time.time() - began:.1f} s"
         print(f"{name}: {'same' if right else 'DIFFERENT'}: {said}", flush=True)
     print(f"{len(names or MODELS) - failed} of {len(names or MODELS)} families")
     return int(failed > 0)

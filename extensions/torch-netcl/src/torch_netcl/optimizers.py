@@ -154,7 +154,7 @@ def _stepped(
 ) -> None:
     """Computes a step into the lists ``written``, parameters first; ``outputs`` read (parameter, gradient, state)."""
     rows = [tuple([take(x) for x in tensors]) for tensors in zip(*written)]
-    counts = [(take(step),) for step in steps] or [()] * len(rows)
+    counts: list[tuple[Any, ...]] = [(take(step),) for step in steps] or [()] * len(rows)
     inputs = [(row[0], take(grad), *row[1:], *count) for row, grad, count in zip(rows, grads, counts)]
     evaluate_each(outputs, inputs, shared, scalars, out=rows)
     for tensors, row in zip(zip(*written), rows):
