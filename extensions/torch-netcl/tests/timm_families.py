@@ -50,6 +50,10 @@ def numbers(name: str, device: str, dtype: torch.dtype = torch.float32) -> tuple
     """Returns the loss of a batch, and the gradients of all parameters."""
     torch.manual_seed(0)
     model = timm.create_model(name, num_classes=5, **SHALLOW.get(name, {})).train()
+    for module in model.modules():  # two devices draw other numbers
+        for chance in ("p", "drop_rate", "drop_prob"):
+            if isinstance(getattr(module, chance, None), float):
+                setattr(module, chance, 0.0)
     settings = model.default_cfg
     size = settings["input_size"]
     if not settings.get("fixed_input_size"):
