@@ -57,7 +57,7 @@ def numbers(name: str, device: str, dtype: torch.dtype = torch.float32) -> tuple
     settings = model.default_cfg
     size = settings["input_size"]
     if not settings.get("fixed_input_size"):
-        size = settings.get("min_input_size") or (3, 64, 64)
+        size = settings.get("min_input_size") or ((3, 96, 96) if "inception" in name else (3, 64, 64))
     x = torch.randn(2, *size, generator=torch.Generator().manual_seed(1)).to(device, dtype)
     model = model.to(device, dtype)
     output = model(x)
