@@ -316,7 +316,7 @@ def torch_netcl(session: nox.Session) -> None:
     session.env["TORCH_NETCL_FALLBACK"] = "quiet"
     session.run("python", f"{folder}/tests/opinfo.py", "--samples", "3")
     session.env["NETCL_DEVICE"] = "cpu"
-    for program in ("opinfo", "families", "libraries"):
+    for program in ("opinfo", "families", "timm_families", "libraries"):
         session.run("python", f"{folder}/tests/{program}.py")
 
 

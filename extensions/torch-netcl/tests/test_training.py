@@ -55,3 +55,19 @@ def test_training_leaves_the_device_only_for_what_has_no_kernel() -> None:
     for name in ("mlp", "cnn", "gpt"):
         losses(MODELS[name](), "ocl", OPTIMIZERS["adamw"], BATCHES[name]())
     assert fallback.calls == {}
+
+
+@pytest.mark.parametrize("kind", ["Adam", "AdamW", "SGD"])
+def test_a_fused_optimizer_takes_views_and_gradients_with_strides(kind: str) -> None:
+    results = []
+    for device in ("cpu", "ocl"):
+        flat = torch.linspace(-1, 1, 24).to(device)
+        leaves = [flat[:12].view(3, 4).detach().requires_grad_(), flat[12:].view(4, 3).t().detach().requires_grad_()]
+        # On the CPU PyTorch's fused kernels read such memory in order, whatever its strides.
+        optimizer = getattr(torch.optim, kind)(leaves, lr=0.1, fused=device == "ocl")
+        for _ in range(3):
+            for leaf in leaves:
+                leaf.grad = (leaf.detach() * 2 + 1).t().contiguous().t()
+            optimizer.step()
+        results.append(flat.cpu())
+    assert torch.allclose(*results, atol=1e-5)

@@ -16,7 +16,7 @@ from netcl.core.dtypes import is_floating
 from netcl.core.expr import Expr, Load, Scalar, apply, cast
 from netcl.core.expr.statistics import widened
 from netcl.core.ops_table.dispatch import evaluate_each
-from torch_netcl.memory import DTYPES, give, take
+from torch_netcl.memory import DTYPES, give, put, take
 
 TABLE: dict[str, Callable[..., Any]] = {}
 # The lists, and the expression of their elements and a number s.
@@ -156,6 +156,20 @@ def _adam(
     return tuple([cast(value, dtypes[slot]) for value, slot in zip(after, written)])
 
 
+def _stepped(
+    outputs: tuple[Expr, ...], written: Sequence[Any], grads: Any, shared: Sequence[Any], scalars: Any, steps: Any = ()
+) -> None:
+    """Computes a step into the lists ``written``, parameters first; ``outputs`` read (parameter, gradient, state)."""
+    rows = [tuple([take(x) for x in tensors]) for tensors in zip(*written)]
+    counts: list[tuple[Any, ...]] = [(take(step),) for step in steps] or [()] * len(rows)
+    inputs = [(row[0], take(grad), *row[1:], *count) for row, grad, count in zip(rows, grads, counts)]
+    evaluate_each(outputs, inputs, shared, scalars, out=rows)
+    for tensors, row in zip(zip(*written), rows):
+        for x, value in zip(tensors, row):
+            if value._storage is not x.untyped_storage().content._storage:  # a view, which was read into a copy
+                put(x, value)
+
+
 def _fused_adam(decoupled: bool) -> Callable[..., None]:
     def step(
         params: Any, grads: Any, means: Any, squares: Any, tops: Any, steps: Any, *, lr: Any, beta1: float,
@@ -163,17 +177,14 @@ def _fused_adam(decoupled: bool) -> Callable[..., None]:
         found_inf: Any = None,
     ) -> None:  # fmt: skip
         """Makes a step of Adam in place."""
-        rows = _whole([params, grads, means, squares, *([tops] if amsgrad else [])])
-        if rows is None:
-            raise NotImplementedError("a fused optimizer of parameters that are no whole tensors: write fused=False")
+        written = [params, means, squares, *([tops] if amsgrad else [])]
         shared = [take(value) for value in (grad_scale, found_inf) if value is not None]
-        inputs = [(*row, take(count)) for row, count in zip(rows, steps)]
-        dtypes = tuple([x.dtype for x in (*inputs[0], *shared)])
+        kinds = [DTYPES[of[0].dtype] for of in (params, grads, *written[1:], steps)]
+        dtypes = (*kinds, *(x.dtype for x in shared))
         outputs = _adam(dtypes, decoupled, amsgrad, maximize, grad_scale is not None, found_inf is not None)
         scalars = {"lr": float(lr), "decay": weight_decay, "eps": eps, "beta1": beta1, "beta2": beta2}
         scalars |= {"log1": log(beta1) if beta1 else -1e30, "log2": log(beta2) if beta2 else -1e30}
-        out = [(row[0], *row[2:]) for row in rows]
-        evaluate_each(outputs, inputs, shared, scalars, out=out)
+        _stepped(outputs, written, grads, shared, scalars, steps)
 
     return step
 
@@ -199,12 +210,10 @@ def _fused_sgd(
         return
     if grad_scale is not None:
         grads = [grad / grad_scale for grad in grads]
-    rows = _whole([params, grads, *([buffers] if buffers else [])])
-    if rows is None:
-        raise NotImplementedError("a fused optimizer of parameters that are no whole tensors: write fused=False")
-    outputs = _sgd(tuple([x.dtype for x in rows[0]]), nesterov, maximize, is_first_step, bool(buffers))
+    dtypes = tuple([DTYPES[of[0].dtype] for of in (params, grads, buffers) if of])
+    outputs = _sgd(dtypes, nesterov, maximize, is_first_step, bool(buffers))
     scalars = {"lr": float(lr), "decay": weight_decay, "momentum": momentum, "damping": dampening}
-    evaluate_each(outputs, rows, (), scalars, out=[(row[0], *row[2:]) for row in rows])
+    _stepped(outputs, [params, *([buffers] if buffers else [])], grads, (), scalars)
 
 
 TABLE |= {"_fused_sgd_": _fused_sgd, "_fused_sgd_.tensor_lr": _fused_sgd}
