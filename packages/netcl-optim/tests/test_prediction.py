@@ -1222,27 +1222,6 @@ def test_a_loop_is_predicted_and_shows_what_it_shows_without(name: str, optimize
     assert prediction.report().replays - before >= STEPS - 6
 
 
-@loop
-def an_alias_of_a_gradient_that_is_read(net: Net, number: int) -> None:
-    backward(net)
-    net.seen.append(net.first.grad.detach().numpy().copy())
-    net.optimizer.step()
-
-
-def test_an_option_that_changes_between_a_read_and_the_step() -> None:
-    def loop(net: Net, number: int) -> None:
-        net.seen.append(net.first.detach().sum().item())
-        net.optimizer.zero_grad()
-        loss = net.out(net.tensor(4, 8)).square().mean()
-        net.seen.append(loss.item())
-        if number == AT:
-            net.optimizer.param_groups[0]["momentum"] = 0.5
-        loss.backward()
-        net.optimizer.step()
-
-    assert same(loop, optimizer=SGD)
-
-
 class Own(nc.optim.Optimizer):
     """An optimizer of a program, with a moment in ``state``."""
 

@@ -387,10 +387,6 @@ class CapturedStep:
         """True if the step writes into its arguments, or makes gradients of them: only ``replay`` does that."""
         return bool(self._arguments.written or self._made or self._template is not None)
 
-    def results(self) -> list[Tensor]:
-        """Returns the captured results, in the order of the function's."""
-        return list(tensors_in(self._result))
-
     def begin(self) -> Replay:
         """Begins a replay in parts; raises CaptureError as ``replay`` does."""
         self._check_state()
@@ -459,10 +455,6 @@ class Replay:
         self._step._arguments.check_one(at, value)
         self._step._bind(self._step._inputs[at], value)
 
-    def check(self) -> None:
-        """Raises CaptureError if the state that the step depends on has changed since the replay began."""
-        self._step._check_state()
-
     def run(self, part: int | None) -> None:
         """Runs the launches of a part, or all."""
         self._step._recording.replay(part)
@@ -473,7 +465,7 @@ class Replay:
 
     def results(self) -> list[Tensor]:
         """Returns the captured results, in the order of the function's."""
-        return self._step.results()
+        return list(tensors_in(self._step._result))
 
     def end(self) -> None:
         """Notes that all launches have run: what they have written, drawn and made as gradients."""

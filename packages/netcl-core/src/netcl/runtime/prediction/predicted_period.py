@@ -353,8 +353,6 @@ class PredictedPeriod:
         hooks_of_thread.state, grad_state.enabled = (False, ()), self.stretch.enabled  # as at the capture
         self._unmark()
         try:
-            if self._replay is not None:
-                self._replay.check()
             replay = self._replay or self._begun()
             for at, number in enumerate(self.stretch.inputs):
                 value = self.outside[number]
@@ -401,12 +399,8 @@ class PredictedPeriod:
         for kept, captured in zip(self.stretch.results, replay.results()):
             if kept.slot >= self._made or self.slots[kept.slot]._storage.deferred is None:
                 continue
-            tensor, geometry = self.slots[kept.slot], self.geometry(kept.slot)
-            placeholder, gradient = tensor._storage, self.stretch.on_gradients.get(kept.slot)
-            if gradient is not None:  # another replay may have left the captured memory to the program
-                placeholder.fill(gradient.after._storage)
-                continue
-            value = replay.result(captured)
+            tensor, value, geometry = self.slots[kept.slot], replay.result(captured), self.geometry(kept.slot)
+            placeholder = tensor._storage
             if kept.slot in self.stretch.viewed:
                 self._roots[kept.slot] = value
                 if kept.geometry is not None:

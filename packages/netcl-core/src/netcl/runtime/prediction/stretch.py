@@ -164,14 +164,6 @@ class Stretch:
             if gradient is None or gradient.after is None:
                 raise Unpredictable("a gradient that is read is not that of a parameter")
             self.gradients.append((result, gradient))
-        self.on_gradients: dict[int, Any] = {}  # by slot: the gradient of a leaf that a result shows
-        places = {id(gradient.after._storage): gradient for _, gradient in self.gradients}
-        for result, captured in zip(self.results, self.captured.results()):
-            gradient = places.get(id(captured._storage))
-            if gradient is not None:
-                if result.outlives or result.slot in self.viewed:
-                    raise Unpredictable("a gradient shares its memory with another tensor")
-                self.on_gradients[result.slot] = gradient
         self._kept_gradients = [gradient for gradient in self.captured._gradients if gradient.replaced]
 
     def _capture(self, samples: tuple[Any, ...]) -> CapturedStep:
