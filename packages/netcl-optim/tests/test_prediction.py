@@ -1038,22 +1038,6 @@ def gradients_kept(net: Net, number: int) -> None:
 
 
 @loop
-def views_of_gradients_of_the_step_before(net: Net, number: int) -> None:
-    if number:
-        net.seen += [net.first.grad[:1], net.second.grad.detach()]  # type: ignore[index, union-attr]
-    backward(net)
-    net.optimizer.step()
-
-
-@loop
-def views_of_gradients_that_are_added_to(net: Net, number: int) -> None:
-    if number:
-        net.seen.append(net.first.grad[:1])  # type: ignore[index]
-    backward(net, zero=False)
-    net.optimizer.step()
-
-
-@loop
 def gradients_read_before_and_after_a_write(net: Net, number: int) -> None:
     backward(net)
     net.seen.append(net.first.grad.numpy())

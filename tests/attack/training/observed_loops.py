@@ -153,9 +153,7 @@ TRICKS = (
     "zero by hand", "schedule", "two groups", "losses", "losses detached", "outputs", "ema", "evaluate", "gan",
     "two models", "autocast", "retain", "data by index", "data in place", "same data", "grad norm", "grad function",
     "item", "item at end", "scaler", "sum of losses", "metrics", "frozen first", "steps twice", "backward in pieces",
-    "keep out", "no zero", "data of host", "data on host", "closure", "data in closure", "scaled gradients",
-    "gradients set", "clipped by hand", "no optimizer", "no optimizer, zeros", "hook", "hook of change", "hook after",
-    "hook that reads", "many reads", "function", "checkpointed", "kept views", "written and read",
+    "keep out", "no zero", "data of host", "data on host", "closure", "data in closure",
 )  # fmt: skip
 
 
@@ -232,8 +230,6 @@ class State:
         self.tricks = {name for (name,) in loop.of("trick")}
         if loop.optimizer in WITH_CLOSURE:
             self.tricks = self.tricks - {"two groups", "two models"} | {"closure"}
-        if self.tricks & {"no optimizer", "no optimizer, zeros"}:
-            self.tricks = self.tricks - {"closure", "scaler"}
         if "closure" in self.tricks:  # a scaler takes none
             self.tricks = self.tricks - {"scaler"}
         self.device_type = "cpu"
@@ -264,9 +260,6 @@ class State:
         )  # else writes into an array race with queued kernels
         if "frozen first" in self.tricks:
             next(iter(self.net.parameters())).requires_grad_(False)
-        trained = next((p for p in self.net.parameters() if p.requires_grad), None)
-        for name in sorted(self.tricks & set(HOOKS)) if trained is not None else ():
-            HOOKS[name](self, trained)
         self.pieces = [(at, place, name, number) for at, place, name, number in loop.of("deed")]
 
     def _tensor(self, array: Any) -> Any:
@@ -347,27 +340,6 @@ class State:
                     x = self.x
         for p in self.extra:
             x = x + p
-        if deeds:
-            x = self.tried(x)
-        return x
-
-    def tried(self, x: Any) -> Any:
-        """Returns the output of the network after the tricks with it."""
-        lib, tricks = self.lib, self.tricks
-        if "function" in tricks:
-            x = lib.cube.apply(lib.tanh(x))
-        if "checkpointed" in tricks:
-            x = lib.checkpoint(lambda y: lib.checkpoint(lib.tanh, y * 0.7) + y, x)
-        if "many reads" in tricks:
-            for at in range(8):
-                self.see("read", (x.detach() * (1.0 + at)).sum().item())
-        if "kept views" in tricks:
-            self.see("views", [x.detach()[:, 1:3], x.detach().t()[2]])
-        if "written and read" in tricks:
-            twice = x.detach() * 2.0
-            for _ in range(2):
-                self.read("twice", twice)
-                twice.mul_(0.5)
         return x
 
     def zero(self) -> None:
@@ -442,17 +414,6 @@ class State:
             self.see("norm", self.lib.clip_all(self.optimizer, 0.5))
         if "clip value" in tricks:
             self.lib.nn.utils.clip_grad_value_(net.parameters(), 0.1)
-        present = [p for p in net.parameters() if p.grad is not None]
-        if "scaled gradients" in tricks:
-            for p in present:
-                p.grad.mul_(0.5)
-        if "gradients set" in tricks:
-            for p in present:
-                p.grad = p.grad * 0.5 + p.detach() * 0.01
-        if "clipped by hand" in tricks and present:
-            total = sum([p.grad.square().sum() for p in present]).sqrt()
-            for p in present:
-                p.grad.data.div_(total + 1.0)
         if "grad norm" in tricks:
             self.see("norms", [p.grad.norm() for p in net.parameters() if p.grad is not None])
         return loss
@@ -474,13 +435,6 @@ class State:
         if "closure" in tricks:
             for _ in range(times):
                 self.see("returned", self.optimizer.step(self.closure(x, target)))
-        elif tricks & {"no optimizer", "no optimizer, zeros"}:
-            self.gradients(x, target)
-            with self.lib.no_grad():
-                for p in net.parameters():
-                    if p.grad is not None:
-                        p.sub_(p.grad, alpha=0.05)
-                        p.grad = p.grad.zero_() if "no optimizer, zeros" in tricks else None
         else:
             self.gradients(x, target)
             if self.scaler is not None and self.skip != "step":
@@ -981,12 +935,6 @@ DEEDS: dict[str, Callable[[State, int], None]] = {
     "hand update": _hand_update,
     "collect": lambda s, n: gc.collect() and None,
     "evaluate": lambda s, n: s.evaluate(),
-}
-HOOKS: dict[str, Callable[[State, Any], Any]] = {
-    "hook": lambda s, p: p.register_hook(lambda grad: grad * 0.5),
-    "hook of change": lambda s, p: p.register_hook(lambda grad: grad * 0.5 if s.number % 5 else None),
-    "hook after": lambda s, p: p.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(0.5)),
-    "hook that reads": lambda s, p: p.register_hook(lambda grad: s.see("sum", grad.sum().item())),
 }
 READS = ("read x", "read loss", "read parameter", "read sum", "read flags", "text", "thread", "branch", "read kept")
 DRAWING = ("dropout", "noise", "dropout op", "normal", "draw", "seed")

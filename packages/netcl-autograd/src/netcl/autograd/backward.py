@@ -155,7 +155,7 @@ class BackwardPass(GradContext):
                 if grads[index] is not None:
                     grads[index], borrowed = hooked(hook, grads[index])
                     if borrowed:
-                        self.borrow(grads[index])  # type: ignore[arg-type]
+                        self.borrow(grads[index])
         for index, kept in (node.retained or {}).items():
             tensor, grad = kept(), grads[index]
             if tensor is not None and grad is not None:
@@ -431,9 +431,8 @@ def end_inner(run: Pass, outer: Pass, grads: Sequence[Tensor | None]) -> list[Te
     return run.gradients()
 
 
-begin.__wrapped__.makes_gradients = True  # type: ignore[attr-defined]
-go_on.__wrapped__.makes_gradients = True  # type: ignore[attr-defined]
-begin_inner.__wrapped__.makes_gradients = True  # type: ignore[attr-defined]
+for _event in (begin, go_on, begin_inner):
+    _event.__wrapped__.makes_gradients = True  # type: ignore[attr-defined]
 
 
 def _advanced(run: Pass, given: Any) -> tuple[Any, ...] | None:

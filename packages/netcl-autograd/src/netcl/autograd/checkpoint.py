@@ -90,8 +90,7 @@ def _steps_of_call(
         raise RuntimeError(
             "checkpoint: a graph of the gradients cannot go through a checkpoint; call the function itself"
         )
-    whole: Any = context
-    run: Pass = getattr(whole, "run_by", None) or Pass(whole)
+    run: Pass = getattr(context, "run_by", None) or Pass(context)
     found = yield "call", node.static, run, tuple(node.unpack()), tuple(grads)
     return [grad if wants else None for grad, wants in zip(found, wanted)]
 

@@ -181,8 +181,8 @@ def set_gradient(tensor: Any, grad: Any) -> None:
         tensor._grad = grad
 
 
-read_gradient.__wrapped__.changes_gradients = True  # type: ignore[attr-defined]
-set_gradient.__wrapped__.changes_gradients = True  # type: ignore[attr-defined]
+for _event in (read_gradient, set_gradient):
+    _event.__wrapped__.changes_gradients = True  # type: ignore[attr-defined]
 
 
 def _operand(target: Any, value: Any) -> Any:

@@ -109,7 +109,6 @@ class PeriodLog:
         self._made: list[tuple[weakref.ref[Any], Made]] = []  # by slot
         self._storages: dict[int, weakref.ref[Any]] = {}
         self._grads: dict[int, weakref.ref[Any] | None] = {}  # of tensors from outside, as they were at first
-        self._before: dict[int, weakref.ref[Any]] = {}  # by slot: the memory of gradients of before
         self._last: tuple[int, list[Result]] | None = (
             None  # the number of calls before the last read, and what is there
         )
@@ -264,8 +263,6 @@ class PeriodLog:
         if of is not None and (geometry is not None or tensor._requires_grad):
             raise Unpredictable("a gradient from before is a view, or has a graph")
         ref, root = weakref.ref(tensor), root_of(tensor)
-        if of is not None:
-            self._before[fresh.slot] = weakref.ref(root)
         self._slots[id(tensor)] = ref, fresh
         self._made.append((ref, fresh))
         self._storages[id(root)] = weakref.ref(root)
@@ -300,11 +297,9 @@ class PeriodLog:
                 twice.add(id(grad))
         results: list[Result] = []
         roots = {id(root_of(tensor)) for tensor in self.outside}
+        before = [ref() for ref, made in self._made if made.of is not None]
+        roots.update(id(root_of(tensor)) for tensor in before if tensor is not None)
         leaders: dict[int, int] = {}  # by memory: the slot of its first result
-        for slot, root_ref in self._before.items():
-            root = root_ref()
-            if root is not None:
-                leaders[id(root)] = slot
         for slot, (ref, made) in enumerate(self._made):
             tensor = ref()
             if tensor is None or made.of is not None or made.engine is None:

@@ -156,11 +156,11 @@ class Stretch:
             raise Unpredictable("a value is read in a step that adds to gradients")
         self.draws: bool = any(call.draws for call in self.calls)
         self.guarded: list[Any] = [gradient.parameter for gradient in self.captured._gradients if gradient.used]
-        replaced = {id(gradient.parameter): gradient for gradient in self.captured._gradients if gradient.replaced}
+        leaves = {id(gradient.parameter): gradient for gradient in self.captured._gradients if gradient.replaced}
         # The results that are the gradient of a leaf at the end, which the program has read or set.
         self.gradients: list[tuple[Result, Any]] = []
         for result in self._graded:
-            gradient = replaced.get(id(self.outside[result.of]))  # type: ignore[index]
+            gradient = leaves.get(id(self.outside[result.of]))  # type: ignore[index]
             if gradient is None or gradient.after is None:
                 raise Unpredictable("a gradient that is read is not that of a parameter")
             self.gradients.append((result, gradient))
