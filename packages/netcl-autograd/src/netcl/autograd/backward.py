@@ -4,39 +4,23 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from sys import getrefcount
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from netcl.autograd import blocks
 from netcl.autograd.blocks import Partial
 from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, edge_of
-from netcl.autograd.hooks import accumulated_hooks, hooked_at, hooks_of, leaf_hooks
+from netcl.autograd.hooks import accumulated_hooks, hooks_of, leaf_hooks
 from netcl.autograd.mode import state
-from netcl.autograd.prediction import (
-    Carried,
-    calls_program,
-    carries,
-    changes_gradients,
-    event,
-    expects,
-    passed,
-    refused,
-    refuses_prediction,
-    settle,
-)
 from netcl.core import Tensor
 from netcl.core.errors import BackendMismatchError, NonFiniteError, ShapeError
 from netcl.core.ops_table import dispatch
 
 Sink = Callable[[Tensor, Tensor], None]
-Steps = Generator[tuple[Any, ...], Any, Any]
-R = TypeVar("R")
 
 
 class _Passes(threading.local):
@@ -76,18 +60,28 @@ class BackwardPass(GradContext):
     ) -> None:
         super().__init__(create_graph=create_graph, sink=sink)
         self.retain = retain
-        self.leaf: Any = None  # one that has received its gradient
-        self.run_by: Pass | None = None  # which runs it step by step
         self.watched: Mapping[Edge, Callable[[Tensor], None]] | dict[Edge, Callable[[Tensor], None]] = watched or {}
 
     def run(self, roots: Sequence[Tensor], grads: Sequence[Tensor], only: Iterable[Edge] | None = None) -> None:
         """Propagates ``grads`` of ``roots`` to the leaves; ``only`` limits the pass to what leads to these edges."""
+        outer = state.enabled, state.tape, state.trace
         edges = [edge_of(root) for root in roots]
-        with _within(self.create_graph):
-            finished(self.steps(edges, grads, only))
+        state.enabled, state.tape, state.trace = self.create_graph, None, None
+        _passes.depth += 1
+        ended: list[Callable[[], None]] = []
+        try:
+            self._run(edges, grads, only)
+            if _passes.depth == 1:
+                ended = _passes.callbacks
+        finally:
+            state.enabled, state.tape, state.trace = outer
+            _passes.depth -= 1
+            if not _passes.depth:
+                _passes.callbacks = []
+        for callback in ended:
+            callback()
 
-    def steps(self, roots: list[Edge], seeds: Sequence[Tensor], only: Iterable[Edge] | None) -> Steps:
-        """Runs the pass; yields before each call of the program what ``call_program`` takes, and is sent its result."""
+    def _run(self, roots: list[Edge], seeds: Sequence[Tensor], only: Iterable[Edge] | None) -> None:
         nodes, uses = _reachable(roots, only)
         call = self.call
         pending: dict[GradNode, list[Partial | None]] = {}
@@ -120,11 +114,7 @@ class BackwardPass(GradContext):
             if node.hooks or node.retained or self.watched:
                 self._report(node, grads)
             wanted = nodes[node]
-            stepwise = getattr(node.backward, "steps", None)
-            if stepwise is None:
-                results = node.backward(self, node, grads, wanted)
-            else:
-                results = yield from stepwise(self, node, grads, wanted)
+            results = node.backward(self, node, grads, wanted)
             if not self.retain:
                 node.release()
             if node.trace is not None:
@@ -143,19 +133,17 @@ class BackwardPass(GradContext):
                 if left is not None:  # a leaf: its gradient is complete after its last use
                     uses[key] = left - 1
                     if left == 1 and key in leaves:
-                        yield from self._deliver(*leaves.pop(key))
+                        self._deliver(*leaves.pop(key))
             del grads, grad, results, result  # frees their memory before the next node runs
         for leaf, whole in list(leaves.values()):
-            yield from self._deliver(leaf, whole)
+            self._deliver(leaf, whole)
 
     def _report(self, node: GradNode, grads: list[Tensor | None]) -> None:
         """Runs the hooks on the outputs of a node and reports the gradients of watched edges."""
         for index, hooks in (node.hooks or {}).items():
             for hook in tuple(hooks.values()):
                 if grads[index] is not None:
-                    grads[index], borrowed = hooked(hook, grads[index])
-                    if borrowed:
-                        self.borrow(grads[index])
+                    grads[index] = self._hooked(hook, grads[index])
         for index, kept in (node.retained or {}).items():
             tensor, grad = kept(), grads[index]
             if tensor is not None and grad is not None:
@@ -167,6 +155,22 @@ class BackwardPass(GradContext):
                     self.borrow(grad)
                     seen(grad)
 
+    def _hooked(self, hook: Callable[[Tensor], Tensor | None], grad: Any) -> Tensor:
+        """Returns the gradient after a hook. A gradient that the hook keeps is borrowed: later passes add to gradients
+        in place.
+        """
+        references = getrefcount(grad)
+        changed = hook(grad)
+        if changed is None or changed is grad:
+            if getrefcount(grad) - (changed is grad) > references:
+                self.borrow(grad)
+            return grad  # type: ignore[no-any-return]
+        if not isinstance(changed, Tensor) or changed.shape != grad.shape:
+            shape = getattr(changed, "shape", type(changed).__name__)
+            raise ShapeError(f"a gradient hook must return a gradient of {grad.shape}, got {shape}")
+        self.borrow(changed)
+        return changed
+
     def _retain(self, tensor: Tensor, grad: Tensor) -> None:
         """Adds the gradient of a tensor that is no leaf to its ``grad``."""
         if tensor.grad is not None:
@@ -175,81 +179,14 @@ class BackwardPass(GradContext):
             self.borrow(grad)
             tensor.grad = self.call("clone", grad)
 
-    def _deliver(self, leaf: Any, partial: Partial) -> Steps:
+    def _deliver(self, leaf: Any, partial: Partial) -> None:
         grad = blocks.computed(self.call, partial)
-        if leaf_hooks and leaf_hooks.get(id(leaf)):
-            grad, borrowed = yield "hooks", leaf, grad
-            if borrowed:
-                self.borrow(grad)
+        for hook in hooks_of(leaf) if leaf_hooks else ():
+            grad = self._hooked(hook, grad)
         self.sink(leaf, grad)
-        self.leaf = leaf
-        if accumulated_hooks and self.accumulates and accumulated_hooks.get(id(leaf)):
-            yield "after", leaf
-
-
-def hooked(hook: Callable[[Tensor], Tensor | None], grad: Any) -> tuple[Any, bool]:
-    """Returns the gradient after a hook, and True if it is borrowed: later passes add to gradients in place, and the
-    hook has kept this one, or has it from elsewhere.
-    """
-    references = getrefcount(grad)
-    changed = hook(grad)
-    if changed is None or changed is grad:
-        borrowed = getrefcount(grad) - (changed is grad) > references
-        return grad, borrowed
-    if not isinstance(changed, Tensor) or changed.shape != grad.shape:
-        shape = getattr(changed, "shape", type(changed).__name__)
-        raise ShapeError(f"a gradient hook must return a gradient of {grad.shape}, got {shape}")
-    return changed, True
-
-
-def call_program(step: tuple[Any, ...]) -> Any:
-    """Calls the functions of the program that a step of a backward pass is about, and returns what the pass is sent."""
-    kind, subject, *rest = step
-    if kind == "after":
-        for after in tuple(accumulated_hooks.get(id(subject), {}).values()):
-            after(subject)
-        return None
-    if kind == "hooks":
-        (grad,) = rest
-        del rest, step
-        borrowed = False
-        for hook in hooks_of(subject):
-            grad, kept = hooked(hook, grad)
-            borrowed = borrowed or kept
-        return grad, borrowed
-    return subject.run_backward(*rest)
-
-
-def finished(steps: Generator[tuple[Any, ...], Any, R]) -> R:
-    """Runs steps, with the calls of the program between them, and returns their result."""
-    try:
-        step = next(steps)
-        while True:
-            step = steps.send(call_program(step))
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
-
-
-@contextmanager
-def _within(create_graph: bool) -> Iterator[None]:
-    """A block of a backward pass: modes of the thread, and at the end of the outermost one the functions that are
-    called after it.
-    """
-    outer = state.enabled, state.tape, state.trace
-    state.enabled, state.tape, state.trace = create_graph, None, None
-    _passes.depth += 1
-    ended: list[Callable[[], None]] = []
-    try:
-        yield
-        if _passes.depth == 1:
-            ended = _passes.callbacks
-    finally:
-        state.enabled, state.tape, state.trace = outer
-        _passes.depth -= 1
-        if not _passes.depth:
-            _passes.callbacks = []
-    for callback in ended:
-        callback()
+        if accumulated_hooks and self.accumulates:
+            for after in tuple(accumulated_hooks.get(id(leaf), {}).values()):
+                after(leaf)
 
 
 def _reachable(roots: Iterable[Edge], only: Iterable[Edge] | None) -> tuple[dict[GradNode, list[bool]], dict[int, int]]:
@@ -344,10 +281,9 @@ def backward(
     """Accumulates the gradients of ``outputs`` in ``grad`` of the leaves that require them, or of the leaves in
     ``only``.
     """
-    whole = BackwardPass(retain=retain, create_graph=create_graph, watched=watched)
-    whole.run(outputs, [start(output, grad) for output, grad in zip(outputs, grads)], only)
-    if whole.leaf is not None:
-        passed(whole.leaf)
+    BackwardPass(retain=retain, create_graph=create_graph, watched=watched).run(
+        outputs, [start(output, grad) for output, grad in zip(outputs, grads)], only
+    )
 
 
 def _edges_of_leaves(inputs: tuple[Tensor, ...]) -> list[Edge]:
@@ -359,157 +295,6 @@ def _edges_of_leaves(inputs: tuple[Tensor, ...]) -> list[Edge]:
     return [edge_of(leaf) for leaf in inputs]
 
 
-class Pass(Carried):
-    """A backward pass of one tensor that is run step by step; ``step`` is what the program has to be called for now."""
-
-    def __init__(self, whole: BackwardPass | None = None) -> None:
-        self.step: tuple[Any, ...] | None = None
-        self.steps: Steps | None = None
-        self.whole: BackwardPass | None = whole
-        self.gradients: Callable[[], list[Any]] = list  # of the inputs of an inner pass
-
-
-@carries
-def new_pass() -> Pass:
-    """Returns a pass that is not begun."""
-    return Pass()
-
-
-new_pass.__wrapped__.hooked = hooked_at  # type: ignore[attr-defined]
-
-
-@changes_gradients
-def begin(run: Pass, tensor: Tensor, grad: Any, retain_graph: bool, inputs: Any) -> tuple[Any, ...] | None:
-    """Begins a pass, and returns its first step; None after the end."""
-    if grad is None and math.prod(tensor.shape) != 1:
-        raise no_beginning(tensor)
-    only = None if inputs is None else _edges_of_leaves((inputs,) if isinstance(inputs, Tensor) else tuple(inputs))
-    run.whole = BackwardPass(retain=retain_graph, create_graph=False)
-    run.whole.run_by = run
-    run.steps = run.whole.steps([edge_of(tensor)], [start(tensor, grad)], only)
-    return _advanced(run, None)
-
-
-@changes_gradients
-def go_on(run: Pass, given: Any) -> tuple[Any, ...] | None:
-    """Runs a pass from a step on, with what the program has ``given`` there, and returns the next step."""
-    return _advanced(run, given)
-
-
-@changes_gradients
-def begin_inner(
-    run: Pass, outer: Pass, outputs: Sequence[Tensor], grads: Sequence[Tensor], inputs: Sequence[Tensor]
-) -> tuple[Any, ...] | None:
-    """Begins a pass from ``outputs`` to ``inputs`` within a step of the pass ``outer``, which other leaves give their
-    gradients to.
-    """
-    assert outer.whole is not None
-    whole, found = outer.whole, {}
-    mine = {id(tensor) for tensor in inputs}
-
-    def sink(leaf: Tensor, grad: Tensor) -> None:
-        if id(leaf) in mine:
-            found[id(leaf)] = grad
-        else:
-            whole.sink(leaf, grad)
-
-    run.whole = BackwardPass(retain=False, create_graph=False, sink=sink)
-    run.whole.accumulates = whole.accumulates
-    run.whole.run_by = run
-    run.steps = run.whole.steps([edge_of(output) for output in outputs], grads, None)
-    run.gradients = lambda: [found.get(id(tensor)) for tensor in inputs]
-    return _advanced(run, None)
-
-
-@event
-def end_inner(run: Pass, outer: Pass, grads: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """Returns the gradients of the inputs of an inner pass, which has begun with ``grads``."""
-    assert outer.whole is not None
-    for grad in grads:
-        if grad is not None:
-            outer.whole.borrow(grad)
-    return run.gradients()
-
-
-for _event in (begin, go_on, begin_inner):
-    _event.__wrapped__.makes_gradients = True  # type: ignore[attr-defined]
-
-
-def _advanced(run: Pass, given: Any) -> tuple[Any, ...] | None:
-    assert run.steps is not None
-    assert run.whole is not None
-    outer = state.enabled, state.tape, state.trace
-    state.enabled, state.tape, state.trace = False, None, None
-    try:
-        run.step = run.steps.send(given)
-    except StopIteration:
-        run.step, whole, run.whole, run.steps = None, run.whole, None, None
-        whole.run_by = None
-        if whole.leaf is not None and whole._sink is None:
-            passed(whole.leaf)
-    finally:
-        state.enabled, state.tape, state.trace = outer
-    return run.step
-
-
-def opened(tensor: Any, grad: Any, retain_graph: bool, create_graph: bool, inputs: Any) -> bool:
-    """Runs a backward pass that calls the program step by step, if its calls are logged or predicted; else returns
-    False.
-    """
-    expected = expects(new_pass.__wrapped__)  # type: ignore[attr-defined]
-    if expected is None:
-        expected = not create_graph and tensor.requires_grad and calls_program(tensor)
-    if not expected or create_graph:
-        return False
-    run = new_pass()
-    with _within(False):
-        walk(run, begin(run, tensor, grad, retain_graph, inputs))
-    return True
-
-
-def walk(run: Pass, step: tuple[Any, ...] | None) -> None:
-    """Runs a pass from its first step to the end."""
-    while step is not None:
-        if run.step is not None:  # not predicted
-            step = run.step
-        try:
-            given = call_program(step)
-        except BaseException as error:
-            settle(type(error).__name__)  # while its hooks are still there
-            raise
-        step = None
-        step = go_on(run, given)
-        del given
-
-
-def inner_pass(
-    outer: Pass,
-    outputs: Sequence[Tensor],
-    begins: Sequence[Tensor],
-    grads: Sequence[Tensor | None],
-    inputs: Sequence[Tensor],
-) -> list[Tensor | None]:
-    """Runs a pass within a step of another one, from ``outputs`` with the gradients ``begins``, and returns the
-    gradients of ``inputs``.
-    """
-    run = new_pass()
-    outside = state.enabled, state.tape, state.trace
-    state.enabled, state.tape, state.trace = False, None, None
-    try:
-        walk(run, begin_inner(run, outer, outputs, begins, inputs))
-    finally:
-        state.enabled, state.tape, state.trace = outside
-    return end_inner(run, outer, grads)
-
-
-def no_beginning(output: Tensor) -> RuntimeError:
-    """Returns the error of a pass from a tensor of several elements that is given no gradient."""
-    return RuntimeError(
-        f"backward: a node of shape {output.shape} has no one gradient to begin with; pass grad= of that "
-        "shape, or sum() it first"
-    )
-
-
 def backward_from(tensor: Any, grad: Any, retain_graph: bool, create_graph: bool, inputs: Any = None) -> None:
     """Runs ``Tensor.backward``, or one pass from a list of tensors with a list of ``grad``; raises RuntimeError for a
     tensor that has not one element if it has no ``grad``.
@@ -517,18 +302,14 @@ def backward_from(tensor: Any, grad: Any, retain_graph: bool, create_graph: bool
     outputs, grads = ((tensor,), (grad,)) if isinstance(tensor, Tensor) else (tensor, grad)
     for output, begin in zip(outputs, grads):
         if begin is None and math.prod(output.shape) != 1:
-            raise no_beginning(output)
+            raise RuntimeError(
+                f"backward: a node of shape {output.shape} has no one gradient to begin with; pass grad= of that "
+                "shape, or sum() it first"
+            )
     only = None if inputs is None else _edges_of_leaves((inputs,) if isinstance(inputs, Tensor) else tuple(inputs))
     backward(outputs, grads, retain=retain_graph or create_graph, create_graph=create_graph, only=only)
 
 
-def _refuses(pending: bool, outputs: Any, *args: Any, **kwargs: Any) -> str | None:
-    """Returns why a call of ``grad`` cannot be predicted; None if it can."""
-    causes = [refuses_prediction(y, pending) for y in ((outputs,) if isinstance(outputs, Tensor) else outputs)]
-    return next((cause for cause in causes if cause is not None), None)
-
-
-@partial(refused, refuses=_refuses)
 def grad(
     outputs: Tensor | Sequence[Tensor],
     inputs: Tensor | Sequence[Tensor],

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from netcl.autograd.backward import finished
 from netcl.autograd.backward import grad as gradients
 from netcl.autograd.grad_node import (
     FLOATING,
@@ -20,7 +19,7 @@ from netcl.autograd.grad_node import (
     user_step,
 )
 from netcl.autograd.mode import enable_grad, no_grad, state
-from netcl.autograd.prediction import Carried, carries, event
+from netcl.autograd.prediction import refused
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
 from netcl.core.tensor.gradients import mark_recorded
@@ -78,7 +77,7 @@ def apply_op(
         state.tape = outer
 
 
-class Context(Carried):
+class Context:
     """Passes data from ``forward`` of a Function to ``backward``: attributes, and tensors by ``save_for_backward``."""
 
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
@@ -87,15 +86,6 @@ class Context(Carried):
         self._empty: tuple[int, ...] = ()
         self._constant: tuple[int, ...] = ()
         self._materializes = True
-        self._function: Any = None
-
-    def run_backward(self, saved: Sequence[Any], grads: Sequence[Any]) -> Any:
-        """Returns what ``backward`` of the Function does."""
-        self._saved = tuple(saved)
-        try:
-            return self._function.backward(self, *grads)
-        finally:
-            self._saved = ()
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Saves inputs, outputs or other tensors, or None; the backward pass raises if one is overwritten before."""
@@ -175,11 +165,15 @@ class Function:
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Runs ``forward`` and records the call."""
+        return _applied(cls, *args)
+
+    @classmethod
+    def _apply(cls, *args: Any) -> Any:
         places = tuple(position for position, arg in enumerate(args) if isinstance(arg, Tensor))
         parents = tuple(args[position] for position in places)
         records = _records(parents)
         needs = tuple(records and isinstance(a, Tensor) and a.requires_grad and a.dtype in FLOATING for a in args)
-        context = _new_context(cls, needs)
+        context = Context(needs)
         with no_grad():
             if cls.setup_context is Function.setup_context:
                 result = cls.forward(context, *args)
@@ -187,45 +181,32 @@ class Function:
                 result = cls.forward(*args)
                 cls.setup_context(context, args, result)
         results = result if isinstance(result, tuple) else (result,)
-        saved, context._saved = context._saved, ()
-        constant = [index for index, output in enumerate(results) if id(output) in context._constant]
-        outputs = _outputs(context, records, parents, (places, len(args)), results, saved, constant)
+        node = None
+        if records:
+            owners = {id(output): index for index, output in enumerate(results)}
+            positions = {at: owners[id(t)] for at, t in enumerate(context._saved) if id(t) in owners}
+            saved = tuple(t.detach() if at in positions else t for at, t in enumerate(context._saved))
+            context._saved = ()
+            metas = tuple(TensorMeta(t.shape, t.dtype, t.queue) for t in parents)
+            made = tuple(
+                TensorMeta(t.shape, t.dtype, t.queue) if isinstance(t, Tensor) and t.dtype in FLOATING else None
+                for t in results
+            )
+            static = _Static(cls, context, metas, made, places, len(args), positions)
+            node = GradNode(cls.__name__, _run_function, edges_of(parents), saved, len(results), static)
+        outputs = recorded(results, node, context._constant)
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
-@carries
-def _new_context(cls: type[Function], needs: tuple[bool, ...]) -> Context:
-    context = Context(needs)
-    context._function = cls
-    return context
+def _refuses(pending: bool, cls: type[Function], *args: Any) -> str | None:
+    return None if cls.__module__.startswith("netcl.") else "a Function of the program"
 
 
-@event
-def _outputs(
-    context: Context,
-    records: bool,
-    parents: Sequence[Tensor],
-    arguments: tuple[tuple[int, ...], int],
-    results: Sequence[Any],
-    saved: Sequence[Any],
-    constant: Sequence[int],
-) -> list[Any]:
-    """Returns the results of a Function in the graph: ``arguments`` are the places of the tensors among its arguments,
-    and how many it has.
-    """
-    node = None
-    if records:
-        owners = {id(output): index for index, output in enumerate(results)}
-        positions = {at: owners[id(t)] for at, t in enumerate(saved) if id(t) in owners}
-        kept = tuple(t.detach() if at in positions else t for at, t in enumerate(saved))
-        metas = tuple(TensorMeta(t.shape, t.dtype, t.queue) for t in parents)
-        made = tuple(
-            TensorMeta(t.shape, t.dtype, t.queue) if isinstance(t, Tensor) and t.dtype in FLOATING else None
-            for t in results
-        )
-        static = _Static(context._function, context, metas, made, *arguments, positions)
-        node = GradNode(context._function.__name__, _run_function, edges_of(parents), kept, len(results), static)
-    return recorded(results, node, [id(results[index]) for index in constant])
+def _apply(cls: type[Function], *args: Any) -> Any:
+    return cls._apply(*args)
+
+
+_applied: Any = refused(_apply, _refuses)
 
 
 def zeros_of(meta: TensorMeta) -> Tensor:
@@ -234,12 +215,6 @@ def zeros_of(meta: TensorMeta) -> Tensor:
 
 
 def _run_function(context: GradContext, node: GradNode, grads: list[Tensor | None], wanted: Sequence[bool]) -> Grads:
-    return finished(_steps_of_function(context, node, grads, wanted))
-
-
-def _steps_of_function(
-    context: GradContext, node: GradNode, grads: list[Tensor | None], wanted: Sequence[bool]
-) -> Generator[tuple[Any, ...], Any, Grads]:
     saved = list(node.unpack())
     static: _Static = node.static
     if context.create_graph:
@@ -248,16 +223,15 @@ def _steps_of_function(
     for tensor in saved:
         context.borrow(tensor)
     ctx = static.context
+    ctx._saved = tuple(saved)
     if ctx._materializes:
         grads = [zeros_of(meta) if grad is None and meta else grad for grad, meta in zip(grads, static.results)]
-    if _has_jvp_alone(static.function):
-        ctx._saved = tuple(saved)
-        try:
-            returned: Any = _transposed(static, grads)
-        finally:
-            ctx._saved = ()
-    else:
-        returned = yield "function", ctx, tuple(saved), tuple(grads)
+    try:
+        returned = (
+            _transposed(static, grads) if _has_jvp_alone(static.function) else static.function.backward(ctx, *grads)
+        )
+    finally:
+        ctx._saved = ()
     results = returned if isinstance(returned, tuple) else (returned,)
     # PyTorch takes more gradients than arguments if the rest is None.
     if len(results) < static.count or any(grad is not None for grad in results[static.count :]):
@@ -265,9 +239,6 @@ def _steps_of_function(
             f"{node.name}: backward gave {len(results)} gradients for {static.count} arguments of forward"
         )
     return checked(node, [results[position] for position in static.tensors], static.inputs, context)
-
-
-_run_function.steps = _steps_of_function  # type: ignore[attr-defined]
 
 
 def _has_jvp_alone(function: type[Function]) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from netcl.core import Tensor
-from netcl.core.ops_table.hook_stack import settle
 
 # Hooks of leaves, by id: a leaf has no GradNode to keep them, and equality of tensors is elementwise.
 leaf_hooks: dict[int, dict[int, Callable[[Tensor], Tensor | None]]] = {}
@@ -23,15 +22,9 @@ class Hook:
 
     def remove(self) -> None:
         """Takes the hook off; a second call does nothing."""
-        settle("a hook was removed")
         self._hooks.pop(self._key, None)
 
 
 def hooks_of(leaf: Tensor) -> Sequence[Callable[[Tensor], Tensor | None]]:
     """Returns the hooks of a leaf, in the order they were registered."""
     return tuple(leaf_hooks.get(id(leaf), {}).values())
-
-
-def hooked_at(leaf: Tensor) -> tuple[int, int]:
-    """Returns how many hooks of either kind a leaf has."""
-    return len(leaf_hooks.get(id(leaf), ())), len(accumulated_hooks.get(id(leaf), ()))

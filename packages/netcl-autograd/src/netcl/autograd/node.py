@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from netcl.autograd import in_place, prediction, views
-from netcl.autograd.backward import backward_from, opened
+from netcl.autograd.backward import backward_from
 from netcl.autograd.grad_node import GradNode, edge_of, retain_grad, retains_grad, user_step
 from netcl.autograd.hooks import Hook, accumulated_hooks, leaf_hooks
 from netcl.autograd.levels import LEVELS
@@ -43,7 +43,6 @@ class Methods:
     """The functions that the gradient methods of tensors call: ``netcl.core.tensor.gradients.Gradients``."""
 
     backward = staticmethod(backward_from)
-    opened = staticmethod(opened)
 
     def register_hook(self, tensor: Tensor, fn: Callable[[Tensor], Tensor | None]) -> Hook:
         if not tensor.requires_grad:

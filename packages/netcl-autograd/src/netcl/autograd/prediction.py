@@ -1,8 +1,7 @@
 """The gradient graph for predicted training loops: which backward passes can be predicted, and which graphs are freed.
 
-A predicted backward pass runs nothing, so one that calls hooks of leaves or a Function of the program is divided into
-events between these calls (``backward.py``). Passes with other hooks, or with saved tensors that are packed, are not
-predicted.
+A predicted period runs no function of the program in its backward pass. So passes with hooks, functions of the user or
+saved tensors that are packed are not predicted.
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ from netcl.autograd.grad_node import GradNode, Output, edge_of, packing
 from netcl.autograd.hooks import accumulated_hooks, leaf_hooks
 from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor
-from netcl.core.ops_table.hook_stack import Carried
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 if TYPE_CHECKING or "prediction" in LEVELS:
-    from netcl.runtime.prediction import boundary, event, expects, hint, passed, postponing, settle
+    from netcl.runtime.prediction import boundary, event, hint, postponing, settle
 else:
 
     def event(function: F) -> F:
@@ -35,13 +33,6 @@ else:
         """Returns an empty block: there are no periods."""
         return nullcontext()
 
-    def expects(function: Callable[..., Any]) -> bool | None:
-        """Returns False: nothing is predicted."""
-        return False
-
-    def passed(leaf: Any) -> None:
-        """Does nothing: no period of a loop is predicted."""
-
     def boundary(owner: Any, engine: Any) -> None:
         """Does nothing: no period of a loop is predicted."""
 
@@ -50,17 +41,12 @@ else:
 
 
 __all__ = [
-    "Carried",
     "boundary",
     "changes_gradients",
     "event",
-    "calls_program",
-    "carries",
-    "expects",
     "freed_again",
     "hint",
     "is_freed",
-    "passed",
     "postponing",
     "refused",
     "refuses_prediction",
@@ -81,26 +67,6 @@ def refused(function: F, refuses: Callable[..., str | None]) -> F:
     """
     function.refuses = refuses  # type: ignore[attr-defined]
     return event(function)
-
-
-def carries(function: F) -> F:
-    """Makes ``function`` an event that only makes an object for later events, not a tensor."""
-    function.carries = True  # type: ignore[attr-defined]
-    return event(function)
-
-
-def calls_program(tensor: Tensor) -> bool:
-    """Returns True if a backward pass from ``tensor`` calls hooks of leaves, or functions of the program that it can
-    call step by step, and no others.
-    """
-    nodes = list(_nodes(tensor))
-    stepwise = [hasattr(node.backward, "steps") for node in nodes]
-    if packing or not (any(stepwise) or any(leaf_hooks.values()) or any(accumulated_hooks.values())):
-        return False
-    return all(
-        _is_plain(node) or (steps and not (node.hooks or node.retained or node.trace))
-        for node, steps in zip(nodes, stepwise)
-    )
 
 
 def refuses_prediction(tensor: Tensor, pending: bool) -> str | None:

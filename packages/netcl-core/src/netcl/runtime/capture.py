@@ -380,7 +380,7 @@ class CapturedStep:
     @property
     def parts(self) -> int:
         """The number of parts; 1 for a step that must be replayed as a whole."""
-        return len(self._recording.begins)
+        return 1 if self._copied else len(self._recording.begins)
 
     @property
     def is_whole(self) -> bool:

@@ -40,28 +40,12 @@ class Predictor(Protocol):
         """Returns the result of an event."""
         ...
 
-    def expects(self, function: Callable[..., Any]) -> bool | None:
-        """Returns what ``expects`` of this module does."""
-        ...
-
-    def before_read(self, tensor: Any) -> None:
-        """Is told that the host is about to read the values of ``tensor``."""
-        ...
-
     def settle(self, cause: str, reads: bool = False) -> None:
         """Computes what was predicted and not computed; the calls that follow are computed at once.
 
         ``reads``: what follows changes nothing that calls depend on.
         """
         ...
-
-
-class Carried:
-    """An object, not a tensor, that an event makes for later events. An event that only makes one has the attribute
-    ``carries``: a predicted call of it makes the object too.
-    """
-
-    __slots__ = ("__weakref__",)
 
 
 LAYERS = ("profiler", "autocast", "recorder", "tracer")
@@ -119,22 +103,6 @@ def event(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
-def is_predicting() -> bool:
-    """Returns True if a predictor sees the calls of this thread."""
-    hooks = hooks_of_thread.state[1]
-    return bool(hooks) and hooks[0][0] == PREDICTOR
-
-
-def expects(function: Callable[..., Any]) -> bool | None:
-    """Returns True if a call of the event ``function`` is predicted next, False if another call is, or none; None if
-    calls are logged.
-    """
-    hooks = hooks_of_thread.state[1]
-    if hooks and hooks[0][0] == PREDICTOR:
-        return hooks[0][1].expects(function)  # type: ignore[attr-defined, no-any-return]
-    return False
-
-
 def settle(cause: str, reads: bool = False) -> None:
     """Computes what this thread has predicted and not computed, before work that predictors do not see; ``reads``: work
     that changes nothing.
@@ -142,13 +110,6 @@ def settle(cause: str, reads: bool = False) -> None:
     hooks = hooks_of_thread.state[1]
     if hooks and hooks[0][0] == PREDICTOR:
         hooks[0][1].settle(cause, reads)  # type: ignore[attr-defined]
-
-
-def before_read(tensor: Any) -> None:
-    """Tells a predictor that the host is about to read ``tensor``."""
-    hooks = hooks_of_thread.state[1]
-    if hooks and hooks[0][0] == PREDICTOR:
-        hooks[0][1].before_read(tensor)  # type: ignore[attr-defined]
 
 
 def before_write(target: Any = None, value: Any = None) -> None:

@@ -67,12 +67,6 @@ class Gradients(Protocol):
         """Adds the gradient of ``tensor`` to ``grad`` of every leaf that requires it, or of the leaves ``inputs``."""
         ...
 
-    def opened(self, tensor: Any, grad: Any, retain_graph: bool, create_graph: bool, inputs: Any) -> bool:
-        """Does the same as ``backward`` in several events, if it calls functions of the program while calls are logged
-        or predicted; else returns False.
-        """
-        ...
-
     def register_hook(self, tensor: Any, fn: Any) -> Any:
         """Has ``fn(grad)`` called when the gradient of ``tensor`` is known; returns a handle with ``remove()``."""
         ...
@@ -218,18 +212,16 @@ class Shared:
     """The gradient of several leaves on one storage, a tensor and the Parameter made of it.
 
     ``first_use`` is "read", "cleared" (set to None) or "set" after the first use since ``watch``, else None. A
-    function in ``before_use`` is called before each use: the gradient may still have to be computed. ``owned`` are
-    objects that must live as long as the leaf.
+    function in ``before_use`` is called before each use: the gradient may still have to be computed.
     """
 
-    __slots__ = ("__weakref__", "_grad", "_watched", "before_use", "first_use", "owned")
+    __slots__ = ("_grad", "_watched", "before_use", "first_use")
 
     def __init__(self, grad: Any) -> None:
         self._grad: Any = grad
         self._watched = False
         self.before_use: Callable[[], None] | None = None
         self.first_use: str | None = None
-        self.owned: dict[int, Any] = {}
 
     def watch(self) -> None:
         """Begins to wait for the first use."""
@@ -251,20 +243,6 @@ class Shared:
         if self._watched:
             self._watched, self.first_use = False, "cleared" if grad is None else "set"
         self._grad = grad
-
-
-def held_by(tensor: Any) -> Any:
-    """Returns ``grad`` of ``tensor`` as it is stored: no use of it, so that nothing is computed for it."""
-    held = tensor._grad
-    return held._grad if type(held) is Shared else held
-
-
-def hold(tensor: Any, grad: Any) -> None:
-    """Stores ``grad`` of ``tensor``; no use of it either."""
-    if type(tensor._grad) is Shared:
-        tensor._grad._grad = grad
-    else:
-        tensor._grad = grad
 
 
 def make_leaf(leaf: Any, value: Any) -> None:

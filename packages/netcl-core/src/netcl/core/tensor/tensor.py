@@ -27,7 +27,7 @@ from netcl.core.errors import (
 )
 from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
-from netcl.core.ops_table.hook_stack import before_read, before_write, event, is_predicting, settle
+from netcl.core.ops_table.hook_stack import before_write, event, settle
 from netcl.core.process import naming
 from netcl.core.tensor import dlpack, gradients, in_place, printing
 from netcl.core.tensor.absent import ABSENT, AbsentMember
@@ -264,7 +264,6 @@ class Tensor(Creation["Tensor"]):
 
     def to_host(self) -> Array:
         """The values as a new array of ``shape``, after all work before; bfloat16 reads as float32."""
-        before_read(self)
         try:
             stored = self.engine.read(self)
         except Exception as error:
@@ -580,15 +579,17 @@ class Tensor(Creation["Tensor"]):
     def grad(self) -> Tensor | None:
         """The gradient that backward passes have added up here; None for none."""
         grad = self._grad
-        if is_predicting() and (self._requires_grad or grad is not None):
-            return in_place.read_gradient(self)  # type: ignore[no-any-return]
         return grad.grad if type(grad) is gradients.Shared else grad  # type: ignore[no-any-return]
 
     @grad.setter
     def grad(self, grad: Tensor | None) -> None:
         if grad is not None and getattr(grad, "shape", self.shape) != self.shape:
             raise ShapeError(f"grad: expected the shape {self.shape} of the tensor, got {grad.shape}")
-        in_place.set_gradient(self, grad)
+        settle("a gradient was set")  # by no call, so that a captured step would not do it
+        if type(self._grad) is gradients.Shared:
+            self._grad.grad = grad
+        else:
+            self._grad = grad
 
     @property
     def grad_fn(self) -> Any:
@@ -620,6 +621,7 @@ class Tensor(Creation["Tensor"]):
         """The destinations of the gradient: leaves as tensors, other values as the nodes that computed them."""
         return () if self.grad_fn is None else gradients.load().parents(self)
 
+    @event
     def backward(
         self,
         gradient: Any = None,
@@ -637,17 +639,12 @@ class Tensor(Creation["Tensor"]):
         """
         if gradient is not None and grad is not None:
             raise TypeError("backward: grad is another name of gradient; give one of them")
-        first, retain = grad if gradient is None else gradient, bool(retain_graph)
+        first = grad if gradient is None else gradient
         try:
-            if not (is_predicting() and gradients.load().opened(self, first, retain, create_graph, inputs)):
-                self._run_backward(first, retain, create_graph, inputs)
+            gradients.load().backward(self, first, bool(retain_graph), create_graph, inputs)
         except Exception as error:
             shorten_traceback(error)
             raise
-
-    @event
-    def _run_backward(self, gradient: Any, retain_graph: bool, create_graph: bool, inputs: Any) -> None:
-        gradients.load().backward(self, gradient, retain_graph, create_graph, inputs)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
         """Calls ``hook(grad)`` when the gradient of this tensor is known; a Tensor that it returns takes the gradient's
@@ -674,17 +671,24 @@ class Tensor(Creation["Tensor"]):
 
 
 def _refuses_prediction(
-    pending: bool, tensor: Tensor, gradient: Any, retain_graph: bool, create_graph: bool, inputs: Any
+    pending: bool,
+    tensor: Tensor,
+    gradient: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+    *,
+    grad: Any = None,
 ) -> str | None:
     """Returns why a call of ``backward`` cannot be predicted; None if it can."""
-    if create_graph:
-        return "a graph of gradients that are added up"
+    if retain_graph or create_graph or inputs is not None or gradient is not None or grad is not None:
+        return "a backward pass with options"
     return gradients.load().refuses_prediction(tensor, pending)
 
 
-_backward: Any = Tensor._run_backward.__wrapped__  # type: ignore[attr-defined]
+_backward: Any = Tensor.backward.__wrapped__  # type: ignore[attr-defined]
 Tensor.detach.__wrapped__.aliases = True  # type: ignore[attr-defined]
-_backward.refuses, _backward.changes_gradients, _backward.makes_gradients = _refuses_prediction, True, True
+_backward.refuses, _backward.changes_gradients = _refuses_prediction, True
 for _name in ABSENT:
     setattr(Tensor, _name, AbsentMember(_name))
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import weakref
-from contextlib import suppress
 from typing import Any
 
 from netcl.core.ops_table import modes
-from netcl.core.ops_table.hook_stack import Carried, hooks_of_thread
-from netcl.core.ops_table.table import OpRow
+from netcl.core.ops_table.hook_stack import hooks_of_thread
 from netcl.core.process.grad_mode import state
-from netcl.core.tensor import Tensor, gradients, in_place
+from netcl.core.tensor import Tensor, gradients
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.generator import default_generator
-from netcl.core.tensor.views import Geometry, ViewStorage, geometry_of, root_of
+from netcl.core.tensor.views import ViewStorage, geometry_of, root_of
 from netcl.runtime.prediction.calls import Call, Made, Outside, Slot, Unpredictable, described, run_call
 from netcl.runtime.prediction.program_arrays import is_of_the_program
 
@@ -62,20 +60,11 @@ class Result:
 
     If it ``outlives`` the period, ``node`` is its node in the graph, which has been freed, ``version`` the number of
     writes in place into it, and ``base`` its place among the views of a tensor that is gone; else it is read there. An
-    alias, or a view, is on the memory of the result of slot ``same``; a view has a ``geometry``. ``of``: the number
-    from outside of the leaf that has it as its gradient at the end.
+    alias is on the storage of the result of slot ``same``.
     """
 
     def __init__(
-        self,
-        slot: int,
-        node: Any,
-        version: int = 0,
-        outlives: bool = True,
-        base: Any = None,
-        same: int | None = None,
-        of: int | None = None,
-        geometry: Geometry | None = None,
+        self, slot: int, node: Any, version: int = 0, outlives: bool = True, base: Any = None, same: int | None = None
     ) -> None:
         self.slot: int = slot
         self.node: Any = node
@@ -83,16 +72,13 @@ class Result:
         self.outlives: bool = outlives
         self.base: Any = base
         self.same: int | None = same
-        self.of: int | None = of
-        self.geometry: Geometry | None = geometry
 
 
 class PeriodLog:
     """Runs the calls of one period on ``engine`` and writes them down. It keeps no tensor alive that a call makes.
 
     ``outside`` are the tensors from outside in the order of their first use, ``shared`` those on arrays of the program,
-    ``blocks`` the modes of each autocast block, ``reads`` the slots that the host has read before each call of a
-    number. ``close()`` gives the tensors that are still there.
+    ``blocks`` the modes of each autocast block. ``close()`` gives the tensors that are still there.
     """
 
     def __init__(self, engine: Any) -> None:
@@ -100,7 +86,6 @@ class PeriodLog:
         self.outside: list[Any] = []
         self.blocks: list[Any] = []
         self.shared: set[int] = set()
-        self.reads: dict[int, set[int]] = {}
         self.engine: Any = engine
         self._block: Any = self
         self._outside: dict[int, int] = {}
@@ -108,11 +93,6 @@ class PeriodLog:
         self._slots: dict[int, tuple[weakref.ref[Any], Made]] = {}
         self._made: list[tuple[weakref.ref[Any], Made]] = []  # by slot
         self._storages: dict[int, weakref.ref[Any]] = {}
-        self._grads: dict[int, weakref.ref[Any] | None] = {}  # of tensors from outside, as they were at first
-        self._last: tuple[int, list[Result]] | None = (
-            None  # the number of calls before the last read, and what is there
-        )
-        self._passed = False  # a backward pass has made gradients
 
     def run(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
         """Runs a call, which the caller has hidden from the predictor, and logs it.
@@ -132,65 +112,22 @@ class PeriodLog:
             target, record, described(args, self._reference), described(kwargs, self._reference), state.enabled,
             len(self.blocks) - 1,
         )  # fmt: skip
-        hooked = getattr(target, "hooked", None)
-        if hooked is not None:
-            call.hooked = tuple((at, hooked(leaf)) for at, leaf in enumerate(self.outside) if leaf._requires_grad)
         versions, drawn = [tensor._storage.version for tensor in self.outside], default_generator.offset
-        earlier = [] if isinstance(target, OpRow) and "out" not in kwargs else self._alive()
-        counts = [tensor._storage.version for _, tensor in earlier]
         result = run_call(target, args, kwargs, record)
         call.draws = default_generator.offset != drawn
         made: list[Made] = []
         try:
-            of = self._of(target, call)
-            call.result = described(result, lambda tensor: self._result(tensor, made, of))
+            call.result = described(result, lambda tensor: self._result(tensor, made))
         except Unpredictable as unpredictable:
             raise Broken(str(unpredictable), result) from None
-        if not isinstance(result, (TensorData, tuple, list, type(None), Carried)):
+        if not isinstance(result, (TensorData, tuple, list, type(None))):
             raise Broken(f"a call returns a {type(result).__name__}", result)
         call.made = tuple(made)
         call.written = tuple(at for at, version in enumerate(versions) if self.outside[at]._storage.version != version)
-        call.rewritten = tuple(
-            slot for (slot, tensor), count in zip(earlier, counts) if tensor._storage.version != count
-        )
         if any(type(self.outside[at]._storage) is ViewStorage for at in call.written):
             raise Broken("a view from outside is written", result)
         self.calls.append(call)
         return result
-
-    def _alive(self) -> list[tuple[int, Any]]:
-        """Returns slot and tensor of each result that is still there."""
-        return [
-            (made.slot, tensor) for ref, made in self._made
-            if made.of is None and made.engine is not None and (tensor := ref()) is not None
-        ]  # fmt: skip
-
-    def _of(self, target: Any, call: Call) -> int | None:
-        """Returns for a call that reads a gradient from before the period the number of the tensor that has it."""
-        self._passed = self._passed or getattr(target, "makes_gradients", False)
-        if target is in_place.set_gradient.__wrapped__ and type(call.args[1]) is Outside:  # type: ignore[attr-defined]
-            raise Unpredictable("a gradient is set to a tensor from outside")
-        if target is not in_place.read_gradient.__wrapped__ or type(call.args[0]) is not Outside:  # type: ignore[attr-defined]
-            return None
-        number = call.args[0].number
-        if number not in self._grads:
-            raise Unpredictable("a tensor with a gradient is used by no call before the backward pass")
-        before = self._grads[number]
-        held = None if before is None else before()
-        return number if held is not None and held is gradients.held_by(self.outside[number]) else None
-
-    def note_read(self, tensor: Any) -> None:
-        """Notes that the host reads a result of the period, or a tensor that the period has written."""
-        if self.makes(tensor):
-            slots = [slot for slot, made in self._alive() if made is tensor or made._storage is tensor._storage]
-        elif any(root_of(self.outside[at]) is root_of(tensor) for call in self.calls for at in call.written):
-            slots = []
-        else:
-            return
-        self.reads.setdefault(len(self.calls), set()).update(slots)
-        self._last = None  # until it is known that no call follows
-        with suppress(Unpredictable):
-            self._last = len(self.calls), self._outliving()
 
     def makes(self, tensor: Any) -> bool:
         """Returns True if ``tensor`` is on the storage of a result of the period."""
@@ -209,10 +146,6 @@ class PeriodLog:
 
     def _reference(self, tensor: Any) -> Slot | Outside:
         made = self._slot(tensor)
-        if isinstance(tensor, Carried):
-            if made is None:
-                raise Unpredictable(f"a {type(tensor).__name__} from outside")
-            return Slot(made.slot)
         if made is not None:
             if tensor._requires_grad is not made.requires_grad or tensor.shape != made.shape:
                 raise Unpredictable("a result has changed outside of calls")
@@ -227,9 +160,6 @@ class PeriodLog:
             if tensor.engine is not self.engine:
                 raise Unpredictable("tensors of several devices")
             number = self._outside[id(tensor)] = len(self.outside)
-            if not self._passed:
-                held = gradients.held_by(tensor)
-                self._grads[number] = None if held is None else weakref.ref(held)
             if is_of_the_program(tensor):
                 if tensor._requires_grad:
                     raise Unpredictable("a leaf is on an array of the program; write nc.tensor(array)")
@@ -238,15 +168,8 @@ class PeriodLog:
             self._memory.append((tensor._storage, tensor.shape))
         return Outside(number)
 
-    def _result(self, tensor: Any, made: list[Made], of: int | None) -> Slot | Outside:
+    def _result(self, tensor: Any, made: list[Made]) -> Slot | Outside:
         earlier = self._slot(tensor)
-        if isinstance(tensor, Carried):
-            if earlier is None:
-                earlier = Made(len(self._made), None, (), None, False, None, None)
-                self._slots[id(tensor)] = weakref.ref(tensor), earlier
-                self._made.append(self._slots[id(tensor)])
-                made.append(earlier)
-            return Slot(earlier.slot)
         if earlier is not None:
             if tensor._requires_grad is not earlier.requires_grad:
                 raise Unpredictable("a call makes a tensor require grad")
@@ -257,11 +180,7 @@ class PeriodLog:
             raise Unpredictable("a result of another class or device")
         geometry = geometry_of(tensor) if type(tensor._storage) is ViewStorage else None
         mark = tensor._grad_fn if type(tensor._grad_fn) is gradients.Mark else None
-        fresh = Made(
-            len(self._made), tensor.engine, tensor.shape, tensor.dtype, tensor._requires_grad, mark, geometry, of
-        )
-        if of is not None and (geometry is not None or tensor._requires_grad):
-            raise Unpredictable("a gradient from before is a view, or has a graph")
+        fresh = Made(len(self._made), tensor.engine, tensor.shape, tensor.dtype, tensor._requires_grad, mark, geometry)
         ref, root = weakref.ref(tensor), root_of(tensor)
         self._slots[id(tensor)] = ref, fresh
         self._made.append((ref, fresh))
@@ -272,63 +191,39 @@ class PeriodLog:
     def close(self) -> list[Result]:
         """Returns the tensors of the period that the program still refers to.
 
-        Raises Unpredictable if one shows elements of a tensor from outside, or has a graph that a backward pass can
-        use.
+        Raises Unpredictable if two of them show different elements of the same memory, if one is a view with strides,
+        or if one has a graph that a backward pass can use.
         """
-        grads = {id(gradients.held_by(leaf)) for leaf in self.outside if gradients.held_by(leaf) is not None}
+        grads = {id(tensor.grad) for tensor in self.outside if tensor._requires_grad and tensor.grad is not None}
         if any(id(tensor) in grads for tensor in self.outside):
-            raise Unpredictable("a gradient of before is used by itself")
+            raise Unpredictable("a gradient is used by itself")
         if any((t._storage is not s or t.shape != shape) for t, (s, shape) in zip(self.outside, self._memory)):
             raise Unpredictable("a tensor from outside is put on other memory")
-        results = self._outliving()
-        if self._last is not None and self._last[0] == len(self.calls):  # a read at the end needs the whole period
-            known = {result.slot for result in results}
-            if not any(result.same is not None for result in (*results, *self._last[1])):
-                results += [result for result in self._last[1] if result.slot not in known]
-        return results
-
-    def _outliving(self) -> list[Result]:
-        """Returns the results of the period so far that the program refers to."""
-        grads: dict[int, int] = {}  # by the identity of a gradient: the number of its leaf
-        twice: set[int] = set()
-        for number, leaf in enumerate(self.outside):
-            grad = gradients.held_by(leaf)
-            if grad is not None and grads.setdefault(id(grad), number) != number:
-                twice.add(id(grad))
         results: list[Result] = []
         roots = {id(root_of(tensor)) for tensor in self.outside}
-        before = [ref() for ref, made in self._made if made.of is not None]
-        roots.update(id(root_of(tensor)) for tensor in before if tensor is not None)
-        leaders: dict[int, int] = {}  # by memory: the slot of its first result
+        places: dict[int, int] = {}  # by storage: the slot of its first result
         for slot, (ref, made) in enumerate(self._made):
             tensor = ref()
-            if tensor is None or made.of is not None or made.engine is None:
+            if tensor is None:
                 continue
-            root, of = id(root_of(tensor)), grads.get(id(tensor))
-            same = leaders.get(root)
-            if root in roots:
+            root = id(root_of(tensor))
+            same = places.get(id(tensor._storage))
+            if root in roots and same is None:
                 (call,) = [call for call in self.calls if made in call.made]
                 raise (
                     Selection(call.target)
                     if call.selects
                     else Unpredictable("tensors that share memory outlive the step")
                 )
-            if of is not None and (same is not None or id(tensor) in twice):
-                raise Unpredictable("a gradient shares its memory with another tensor")
-            if tensor.shape != made.shape:
-                raise Unpredictable("a tensor whose shape was changed in place outlives the step")
-            geometry = geometry_of(tensor) if type(tensor._storage) is ViewStorage else None
-            if geometry is None and (made.geometry is not None or type(tensor._storage) is ViewStorage):
-                raise Unpredictable("a view without strides outlives the step")
-            leaders.setdefault(root, slot)
+            roots.add(root)
+            if made.geometry is not None or type(tensor._storage) is ViewStorage:
+                raise Unpredictable("a view with strides outlives the step")
+            places.setdefault(id(tensor._storage), slot)
             registered = gradients.registered()
             if tensor._requires_grad and not (registered is not None and registered.saves_nothing(tensor)):
                 raise Unpredictable("a tensor with a graph outlives the step")
-            if made.requires_grad and tensor.grad_fn is None:
-                raise Unpredictable("a leaf that was made in the step outlives it")
             node = gradients.load().freed_again(tensor.grad_fn) if made.requires_grad else None
-            version = tensor._storage.version
-            results.append(Result(slot, node, version, base=tensor._base, same=same, of=of, geometry=geometry))
+            results.append(Result(slot, node, tensor._storage.version, base=tensor._base, same=same))
         return results
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from netcl.core.errors import CaptureError
 from netcl.core.ops_table.dispatch import call_row
-from netcl.core.ops_table.hook_stack import Carried
 from netcl.core.ops_table.table import OpRow
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.views import Geometry
@@ -40,9 +39,7 @@ class Outside:
 class Made:
     """A tensor that a call makes: its properties before it is computed.
 
-    ``mark``: the mark of the place in the graph of a tensor without gradient. ``geometry`` is of a view. ``of`` is the
-    number from outside of the tensor that had this tensor as its gradient before the period. An object that is no
-    tensor has no engine.
+    ``mark``: the mark of the place in the graph of a tensor without gradient. ``geometry`` is of a view.
     """
 
     slot: int
@@ -52,7 +49,6 @@ class Made:
     requires_grad: bool
     mark: Any
     geometry: Geometry | None
-    of: int | None = None
 
 
 @dataclass
@@ -61,8 +57,7 @@ class Call:
 
     ``enabled`` and ``block`` are the modes: is grad enabled, and the number of the autocast block in the period.
     ``draws``: it takes random numbers. ``ends``: the step that ends the period is taken inside of it. ``made`` are the
-    tensors that the call makes, ``written`` the numbers of tensors from outside that it writes, ``rewritten`` the slots
-    of earlier results that it writes. ``hooked``: what its function ``hooked`` says of each leaf from outside.
+    tensors that the call makes, ``written`` the numbers of tensors from outside that it writes.
     """
 
     target: Any
@@ -76,15 +71,8 @@ class Call:
     ends: bool = False
     made: tuple[Made, ...] = ()
     written: tuple[int, ...] = ()
-    rewritten: tuple[int, ...] = ()
-    hooked: tuple[tuple[int, Any], ...] = ()
     last_uses: tuple[int, ...] = ()  # slots that no later call reads
     checks: tuple[tuple[int, Any], ...] = ()  # of the arguments: (0, slot), (1, number from outside) or (2, template)
-
-    @property
-    def name(self) -> str:
-        """The name of the op or of the event."""
-        return self.target.name if isinstance(self.target, OpRow) else str(self.target.__qualname__)
 
     @property
     def references(self) -> list[Any]:
@@ -111,7 +99,7 @@ def described(value: Any, reference: Callable[[Any], Any]) -> Any:
     """Returns ``value`` with ``reference(tensor)`` in the place of each tensor in it; raises Unpredictable for data of
     the host, which may change.
     """
-    if isinstance(value, (TensorData, Carried)):
+    if isinstance(value, TensorData):
         return reference(value)
     if isinstance(value, (list, tuple)):
         items = [described(item, reference) for item in value]

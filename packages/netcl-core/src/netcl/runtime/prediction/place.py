@@ -6,14 +6,14 @@ from collections.abc import Callable
 from operator import methodcaller
 from typing import Any
 
-from netcl.core.tensor.data import TensorData
 from netcl.runtime.prediction.call_log import PeriodLog
 from netcl.runtime.prediction.predicted_period import PredictedPeriod
-from netcl.runtime.prediction.stretch import READS, Stretch
+from netcl.runtime.prediction.stretch import Stretch
 
 __all__ = ["FAILURES", "Place"]
 
 FAILURES = 3  # periods in a row that were other ones than predicted, before a place waits
+_READS = 6  # reads of values in a period, each the end of a part
 _WAIT = 16  # periods that a place waits after failures, doubled each time
 
 
@@ -32,14 +32,7 @@ class Place:
         self.resumes: int = 0  # the period in which a waiting place begins again
         self.refused: bool = False
         self.change: Callable[[Stretch], Stretch] | None = None  # of the stretch, by what its last period has shown
-        self.unlike: str = ""  # what the last two periods differ in
-        self.next_leaf: Any = None  # without an optimizer: a weak reference to the leaf whose pass ends the period
         self.selections: set[Any] = set()  # rows that select other elements of a tensor from outside in each period
-
-    @property
-    def has_optimizer(self) -> bool:
-        """False if the place is that of a leaf, in a loop without an optimizer."""
-        return not isinstance(self.owner(), TensorData)
 
     def note(self, pending: PredictedPeriod) -> None:
         """Notes that a period was not as predicted, that a value was read where the stretch has no end of a part, or
@@ -47,7 +40,7 @@ class Place:
         """
         stretch, missed, varied = self.stretch, pending.missed, pending.varied
         known = stretch.barriers if stretch is not None else ()
-        if missed and missed not in known and len(known) < READS:
+        if missed and missed not in known and len(known) < _READS:
             self.change = methodcaller("divided", missed, pending.held)
         elif stretch is not None and varied is not None and stretch.can_vary(varied):
             self.change = methodcaller("varying", varied)

@@ -14,12 +14,12 @@ from netcl.core.ops_table.dispatch import assign
 from netcl.core.ops_table.hook_stack import PREDICTOR, hooks_of_thread
 from netcl.core.ops_table.table import OpRow
 from netcl.core.process.grad_mode import state as grad_state
-from netcl.core.tensor import Tensor, gradients, in_place
+from netcl.core.tensor import Tensor, gradients
 from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.deferred import set_error
 from netcl.core.tensor.generator import default_generator, predict_draws, predicted_draws
 from netcl.core.tensor.storage import Storage, lock
-from netcl.core.tensor.views import ViewStorage, root_of, root_tensor, stale
+from netcl.core.tensor.views import root_of
 from netcl.runtime.capture import Replay
 from netcl.runtime.prediction.call_log import (
     Result,
@@ -28,7 +28,7 @@ from netcl.runtime.prediction.call_log import (
     ends_here,
     is_special,
 )
-from netcl.runtime.prediction.calls import Call, Made, Outside, Slot, filled
+from netcl.runtime.prediction.calls import Call, Outside, Slot, filled
 from netcl.runtime.prediction.interrupts import Uninterrupted
 from netcl.runtime.prediction.program_arrays import ProgramArrays, is_of_the_program
 from netcl.runtime.prediction.report import Report
@@ -40,12 +40,9 @@ MISS: Any = object()  # the result of a call that is not as predicted
 
 
 class PredictedPeriod:
-    """The calls of a period that were predicted and are not computed yet: deferred tensors have it as computation.
+    """The calls of a period that were predicted and are not computed yet: deferred tensors have it as computation."""
 
-    ``closed``: the last call is a step of an optimizer; a period without one can be computed as soon as it is complete.
-    """
-
-    def __init__(self, stretch: Stretch, report: Report, closed: bool = True) -> None:
+    def __init__(self, stretch: Stretch, report: Report) -> None:
         self.stretch: Stretch = stretch
         self.position: int = 0
         self.slots: list[Any] = [None] * stretch.slots
@@ -62,10 +59,7 @@ class PredictedPeriod:
         self._replay: Replay | None = None
         self._part = 0  # the next part to replay
         self._begins = False  # from gradients that are there, which calls so far have used
-        self.committed: bool = False
-        self._closed = closed
         self._made = 0  # slots
-        self._roots: dict[int, Any] = {}  # by slot: the memory of results that the program has views of
         self._bound: set[int] = set()
         self._before: list[tuple[Any, Any, int]] = []
         self._offset = 0
@@ -76,9 +70,7 @@ class PredictedPeriod:
     def materialize(self) -> None:
         """Computes a part of the stretch if it ends here, else the calls so far one by one: a value is needed."""
         with Uninterrupted(), lock:
-            if not self._closed and self._committed_at_once():
-                return
-            # After the step only ``commit`` replays: a Ctrl-C has come before it, and settling may follow.
+            # After the last call only ``commit`` replays: a Ctrl-C has come before it, and settling may follow.
             if self.over or (self.position < len(self.stretch.calls) and self._advance(self.position)):
                 return
             self.missed = self.position
@@ -141,28 +133,16 @@ class PredictedPeriod:
             for name, template in call.kwargs.items():
                 if name not in kwargs or not self._equal(template, kwargs[name]):
                     return MISS
-        if call.hooked and any(target.hooked(outside[number]) != hooks for number, hooks in call.hooked):
-            return MISS
         refuses = getattr(target, "refuses", None)
         if refuses is not None and refuses(True, *args, **kwargs) is not None:
             return MISS
         if self._arrays is not None and not isinstance(target, OpRow) and not self._arrays.unchanged():
             return MISS  # a backward pass reads them again
-        if call.made and call.made[0].of is not None and not self._has_gradient(call.made[0]):
-            return MISS
         for made in call.made:
-            if made.engine is None:
-                slots[made.slot] = target(*args, **kwargs)
-            elif made.of is None:
-                slots[made.slot] = self._deferred(made)
-            else:
-                slots[made.slot] = gradients.held_by(outside[made.of])
+            slots[made.slot] = self._deferred(made)
             self._made += 1
         if call.written:
             self._mark(call.written)
-        for slot in call.rewritten:
-            if slots[slot]._storage.deferred is None:  # a part has computed it
-                slots[slot]._storage.deferred = self, slot
         for storage in self.stretch.written_by.get(position, ()):
             self._mark_storage(storage)
         if call.draws:
@@ -175,15 +155,6 @@ class PredictedPeriod:
         if type(result) is Slot:
             return slots[result.number]
         return filled(result, self._tensor_of)
-
-    def _has_gradient(self, made: Made) -> bool:
-        """Returns True if a tensor has a gradient from before the period, as ``made`` describes it."""
-        tensor = gradients.held_by(self.outside[made.of])  # type: ignore[index]
-        if tensor is None or type(tensor._storage) is ViewStorage:
-            return False
-        return (tensor.engine, tensor.shape, tensor.dtype, tensor._requires_grad) == (
-            made.engine, made.shape, made.dtype, made.requires_grad
-        )  # fmt: skip
 
     def _in_block(self, hooks: tuple[tuple[int, Any], ...], call: Call) -> bool:
         below = hooks[1:] if hooks and hooks[0][0] == PREDICTOR else hooks
@@ -329,10 +300,6 @@ class PredictedPeriod:
                         grad_state.enabled = call.enabled
                         for number, result in run_again(call, slots, self.outside):
                             tensor = slots[number] = self.slots[number]
-                            if number in self.stretch.present:
-                                continue
-                            if call.target is in_place.read_gradient.__wrapped__:  # type: ignore[attr-defined]
-                                gradients.hold(filled(call.args[0], self._tensor_of), tensor)
                             _become(tensor, result)
             except BaseException as error:
                 self._fail(error)
@@ -349,8 +316,7 @@ class PredictedPeriod:
         if position not in ends or ends.index(position) < self._part:
             return False
         outer, guarded, marked = hooks_of_thread.state, self.guarded, list(self._marked)
-        enabled = grad_state.enabled
-        hooks_of_thread.state, grad_state.enabled = (False, ()), self.stretch.enabled  # as at the capture
+        hooks_of_thread.state = False, ()
         self._unmark()
         try:
             replay = self._replay or self._begun()
@@ -372,7 +338,7 @@ class PredictedPeriod:
             self._fail(error)
             raise
         finally:
-            hooks_of_thread.state, grad_state.enabled = outer, enabled
+            hooks_of_thread.state = outer
             if position < len(self.stretch.calls) and not self.over:
                 for storage in marked:
                     self._mark_storage(storage)
@@ -401,39 +367,23 @@ class PredictedPeriod:
                 continue
             tensor, value, geometry = self.slots[kept.slot], replay.result(captured), self.geometry(kept.slot)
             placeholder = tensor._storage
-            if kept.slot in self.stretch.viewed:
-                self._roots[kept.slot] = value
-                if kept.geometry is not None:
-                    continue  # until its memory is complete
-            elif geometry is not None and tensor.size:
+            if geometry is not None and tensor.size:
                 value = as_view(value, geometry)
                 tensor._storage = value._storage
             placeholder.fill(value._storage)
-        for kept, gradient in self.stretch.gradients:
-            if kept.slot < self._made and self.slots[kept.slot]._storage.deferred is not None:
-                self.slots[kept.slot]._storage.fill(gradient.after._storage)
 
     def _fail(self, error: BaseException) -> None:
         """Has each use of a tensor that was not computed raise ``error``."""
-        for slot, tensor in enumerate(self.slots[: self._made]):
-            if slot not in self.stretch.present and tensor._storage.deferred is not None:
+        for tensor in self.slots[: self._made]:
+            if tensor._storage.deferred is not None:
                 set_error(tensor, error)
-
-    def _committed_at_once(self) -> bool:
-        """Does the same as ``commit`` at a read, while calls of the thread are still predicted."""
-        outer = hooks_of_thread.state
-        hooks_of_thread.state = False, ()
-        try:
-            return self.commit()
-        finally:
-            hooks_of_thread.state = outer
 
     def commit(self) -> bool:
         """Computes the whole stretch by a replay; False if this period needs its calls one by one."""
         with Uninterrupted(), lock:
             if self.over or self.position < len(self.stretch.calls):
                 return False
-            kept = self.stretch.outlives | self.stretch.present
+            kept = self.stretch.outlives
             for slot in range(len(self.slots)):
                 # Two references are the list's and the argument's.
                 if getrefcount(self.slots[slot]) > 2 and slot not in kept:
@@ -442,37 +392,20 @@ class PredictedPeriod:
                 return False
             assert self._replay is not None
             self._replay.end()
-            self.over = self.committed = True
+            self.over = True
             self._report.predicted += self.position
             self._report.replays += 1
             for result in self.stretch.results:
                 if result.outlives:
-                    if result.slot in self._roots:
-                        self._show(result, self._roots[result.slot])
                     self.slots[result.slot]._storage.version = result.version
                     self._outlives(result)
-            for result, gradient in self.stretch.gradients:
-                tensor, storage = self.slots[result.slot], gradient.after._storage
-                tensor._storage = storage
-                if gradient.before is gradient.after:
-                    gradient.before = tensor
-                gradient.after = tensor
-                gradients.hold(gradient.parameter, tensor)
-                self._outlives(result)
             for alias, same in self.stretch.aliases:
-                self._show(alias, root_tensor(self.slots[same]))
+                tensor, storage = self.slots[alias.slot], self.slots[same]._storage
+                tensor._storage.fill(storage)  # for another thread that waits for it
+                tensor._storage = storage
                 self._outlives(alias)
             self.slots.clear()
             return True
-
-    def _show(self, result: Result, root: Any) -> None:
-        """Puts the tensor of a result on the memory of ``root``, or makes it a view of it."""
-        tensor = self.slots[result.slot]
-        storage = root._storage if result.geometry is None else stale(root, result.geometry)._storage
-        if tensor._storage.deferred is not None:  # for another thread that waits for it
-            storage.materialize()
-            tensor._storage.fill(storage)
-        tensor._storage = storage
 
     def _outlives(self, result: Result) -> None:
         tensor = self.slots[result.slot]

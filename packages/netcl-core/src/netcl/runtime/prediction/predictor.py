@@ -1,9 +1,7 @@
 """The predictor of a thread: it logs the periods of a loop, predicts their calls, and computes what was predicted.
 
 A period goes from one step of an optimizer to the next. What follows the steps of one optimizer is a ``Place``: a
-program with two optimizers has two. In a loop without an optimizer a period begins with the first recorded call after a
-backward pass, and its place is that of a leaf. A place waits for ``_WARM`` periods, logs two, and predicts the next
-ones.
+program with two optimizers has two. A place waits for ``_WARM`` periods, logs two, and predicts the next ones.
 """
 
 from __future__ import annotations
@@ -20,9 +18,7 @@ from netcl.core.backend.recording import open_here
 from netcl.core.errors import NetclError
 from netcl.core.ops_table.hook_stack import PREDICTOR, hooks_of_thread
 from netcl.core.ops_table.table import OpRow
-from netcl.core.process.grad_mode import state as grad_state
-from netcl.core.tensor.data import TensorData, requires_grad
-from netcl.core.tensor.gradients import Shared
+from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.storage import lock
 from netcl.runtime.prediction.call_log import (
     Broken,
@@ -33,15 +29,14 @@ from netcl.runtime.prediction.calls import Unpredictable, run_call
 from netcl.runtime.prediction.place import FAILURES, Place
 from netcl.runtime.prediction.predicted_period import MISS, PredictedPeriod
 from netcl.runtime.prediction.report import Report
-from netcl.runtime.prediction.stretch import Stretch, difference, selection_of, with_reads
+from netcl.runtime.prediction.stretch import Stretch, alike, selection_of
 
 PLACES = "_predicted_places"  # the attribute of an optimizer; copies have none
 
-__all__ = ["PLACES", "Report", "boundary", "hint", "passed", "postponing", "report"]
+__all__ = ["PLACES", "Report", "boundary", "hint", "postponing", "report"]
 
 _WARM = 8  # periods of a place that run op by op before they are logged
 _PLAIN = frozenset((int, float, bool, str, type(None)))
-_PATIENCE = 1000  # calls after the last backward pass of a loop without optimizer, until it is over
 _LOGS = 6  # periods in a row that are logged until two are alike
 # Errors of a capture. The calls that it repeats have raised none, so the program must not see them.
 _FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, NetclError, RuntimeError, TypeError, ValueError)
@@ -70,10 +65,6 @@ class ThreadPredictor:
         self._logging = False  # a call is run and logged
         self.postponed: bool = False  # the function that takes the step has more to do
         self._due: tuple[Any, Any] | None = None  # the owner and the engine of a period that ends in that call
-        self._passes = 0  # backward passes since the last step of an optimizer
-        self._patience = _WARM  # as many make a loop without optimizer
-        self._waited = 0  # calls since the last pass
-        self._leaf: Any = None  # a weak reference to a leaf of the last pass, with which a period of such a loop ends
 
     @property
     def _place(self) -> Place | None:
@@ -84,28 +75,19 @@ class ThreadPredictor:
         """Returns the predicted period, which begins with the first call, so that until then nothing of the program is
         kept alive; None if nothing is predicted.
         """
-        if self._pending is not None and self._pending.committed:  # before the end, as a value was read
-            self._pending, place = None, self._place
-            if place is not None:
-                self._committed(place)
         if self._armed:
             self._armed, place = False, self._place
             if place is not None and place.stretch is not None:
-                self._pending = PredictedPeriod(place.stretch, self._report, place.has_optimizer)
+                self._pending = PredictedPeriod(place.stretch, self._report)
         return self._pending
 
     # -- the calls of the thread ---------------------------------------------------------------------------------------
 
     def call(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
         """Returns the result of ``call_row``."""
-        if self._leaf is not None and record is not False and not self.postponed:
-            if grad_state.enabled and requires_grad(args):
-                self._begin_at_leaf()
-            elif self._is_idle and not self._waits():
-                return run_call(row, args, kwargs, record)
         if not kwargs and self._is_elsewhere(args) and row.name != "transfer":
             return self._hidden(row, args, kwargs, record)
-        pending = self._begun()
+        pending = self._pending or self._begun()
         if pending is not None:
             result = self._predicted(pending, row, args, kwargs, record)
             if result is not MISS:
@@ -130,12 +112,10 @@ class ThreadPredictor:
 
     def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Returns the result of an event."""
-        pending, place = self._begun(), self._place
+        pending, place = self._pending or self._begun(), self._place
         if pending is not None:
             result = self._predicted(pending, function, args, kwargs, None)
             if result is not MISS:
-                if place is not None and getattr(function, "makes_gradients", False) and not place.has_optimizer:
-                    self._leaf = place.next_leaf
                 if pending.ends and place is not None:
                     self.boundary(place.owner(), self._engine)
                 return result
@@ -148,21 +128,6 @@ class ThreadPredictor:
                 self._log.calls[-1].ends = True
             self.boundary(*due)
         return result
-
-    def expects(self, function: Any) -> bool | None:
-        """Returns True if a call of ``function`` is predicted next, False if another call or none is; None if calls are
-        logged.
-        """
-        pending = self._begun()
-        if pending is not None and not pending.over:
-            calls = pending.stretch.calls
-            return pending.position < len(calls) and calls[pending.position].target is function
-        return None if self._log is not None else False
-
-    def before_read(self, tensor: Any) -> None:
-        """Notes in the log of a period that a value is read: a part of the stretch ends there."""
-        if self._log is not None:
-            self._log.note_read(tensor)
 
     def before_write(self, target: Any = None, value: Any = None) -> None:
         """Ends a prediction before a write, by no call of the period, into one of its tensors."""
@@ -179,7 +144,6 @@ class ThreadPredictor:
             self._stop()
             pending.settle(cause)
             self._note(pending)
-            self._watch()
         elif log is not None and log.calls and not reads:
             self._log = None
             self._report.causes[f"log: {cause}"] += 1
@@ -193,11 +157,8 @@ class ThreadPredictor:
             self._stop()
             pending.settle(f"another call: {name}")
             self._note(pending)
-            self._watch()
             return run_call(target, args, kwargs, record)
         if log is None:
-            if self._leaf is not None:
-                return self._hidden(target, args, kwargs, record)
             self._stop()
             return run_call(target, args, kwargs, record)
         refuses = getattr(target, "refuses", None)
@@ -232,8 +193,8 @@ class ThreadPredictor:
             if isinstance(target, OpRow) and target.name == "transfer":
                 return not any(tensor._requires_grad for tensor in tensors)
             place = self._place
-            period: Any = self._pending or self._log
-            if place is not None and period is not None and target in place.selections:
+            if place is not None and target in place.selections:
+                period: Any = self._pending or self._log
                 recorded = isinstance(target, OpRow) and any(tensor._requires_grad for tensor in tensors)
                 return not recorded and not any(map(period.makes, tensors))
             return not any(tensor.engine is self._engine for tensor in tensors)
@@ -260,51 +221,6 @@ class ThreadPredictor:
         finally:
             hooks_of_thread.state = outer
 
-    def passed(self, leaf: Any) -> None:
-        """Counts a backward pass with gradients of ``leaf``: many without a step of an optimizer are a loop without
-        one.
-        """
-        self._passes += 1
-        place = self._place
-        if place is None and self._passes < (1 if config.get("REPLAY") == "early" else self._patience):
-            return
-        if config.get("REPLAY") == "off" or (place is not None and place.has_optimizer):
-            return
-        if self._is_idle and self._place_of(leaf).refused:
-            return
-        self._leaf, self._waited = weakref.ref(leaf), 0
-        self._watch()
-
-    @property
-    def _is_idle(self) -> bool:
-        """True if calls are neither logged nor predicted."""
-        return self._log is None and self._pending is None and not self._armed
-
-    def _watch(self) -> None:
-        """Sees the calls of the thread if the next recorded one begins a period."""
-        hooks = hooks_of_thread.state[1]
-        if self._leaf is not None and self._is_idle and not (hooks and hooks[0][0] == PREDICTOR):
-            self._start()
-
-    def _waits(self) -> bool:
-        """Returns False if no recorded call has come for long; the loop is over then."""
-        self._waited += 1
-        if self._waited > _PATIENCE:
-            self._leaf = None
-            self._stop()
-        return self._leaf is not None
-
-    def _begin_at_leaf(self) -> None:
-        """Ends a period, and begins the next one, of a loop without optimizer."""
-        leaf, place = self._leaf(), self._place
-        if place is not None and not place.has_optimizer and self._log is not None:
-            place.next_leaf = self._leaf
-        self._leaf = None
-        if leaf is None or open_here(leaf.engine) is not None:
-            self._stop()
-        else:
-            self.boundary(leaf, leaf.engine)
-
     # -- periods -------------------------------------------------------------------------------------------------------
 
     def boundary(self, owner: Any, engine: Any) -> None:
@@ -312,10 +228,6 @@ class ThreadPredictor:
         if self._logging or self.postponed:
             self._due = owner, engine
             return
-        if not isinstance(owner, TensorData):
-            if self._passes >= self._patience and self._place is not None and not self._place.has_optimizer:
-                self._patience *= 4  # it was no loop without optimizer
-            self._passes, self._leaf = 0, None
         early, self._early = self._early if self._early is self._log else None, None
         self._end()
         self._engine = engine
@@ -347,13 +259,13 @@ class ThreadPredictor:
             self._start()
         else:
             place.refused = True
-            self._report.causes[f"no two periods alike: {place.unlike or 'none was logged'}"] += 1
+            self._report.causes["no two periods alike"] += 1
 
     def _place_of(self, owner: Any) -> Place:
         """Returns the place of this thread after the steps of ``owner``, which keeps it: a stretch refers to its owner,
         so that the two end together.
         """
-        places = _places_of(owner)
+        places: dict[int, Place] = vars(owner).setdefault(PLACES, {})
         place = places.get(id(self))
         if place is None:
             place = places[id(self)] = Place(weakref.ref(owner))
@@ -400,8 +312,11 @@ class ThreadPredictor:
         if place is None:
             return
         if pending is not None:
-            if pending.committed or pending.commit():
-                self._committed(place)
+            if pending.commit():
+                place.failures = place.waits = 0
+                if place.is_new:
+                    place.is_new = False
+                    _release_cached(self._engine)  # what the calls one by one had
             elif pending.position:
                 pending.settle("another period")
                 place.note(pending)
@@ -412,26 +327,15 @@ class ThreadPredictor:
                 selection = None if before is None else selection_of(before, log)
                 if selection is not None:
                     place.select(selection)
-                    return
-                if before is None:
-                    return
-                place.unlike = difference(before, log)
-                if not place.unlike:
+                elif before is not None and alike(before, log):
                     _release_cached(log.engine)  # the capture has memory of its own
                     place.is_new = True
-                    place.stretch = Stretch(before, log, *with_reads(before, log, results))
+                    place.stretch = Stretch(before, log, results)
                     place.before = None
             except Selection as selection_found:
                 place.select(selection_found.target)
             except _FAULTS as error:
                 self._refuse(str(error))
-
-    def _committed(self, place: Place) -> None:
-        """Notes that a period was as predicted."""
-        place.failures = place.waits = 0
-        if place.is_new:
-            place.is_new = False
-            _release_cached(self._engine)  # what the calls one by one had
 
     def _start(self) -> None:
         record, hooks = hooks_of_thread.state
@@ -459,15 +363,6 @@ class ThreadPredictor:
             place.note(pending)
 
 
-def _places_of(owner: Any) -> dict[int, Place]:
-    """Returns the places by thread, which an optimizer or a leaf keeps."""
-    if not isinstance(owner, TensorData):
-        return vars(owner).setdefault(PLACES, {})  # type: ignore[no-any-return]
-    if type(owner._grad) is not Shared:
-        owner._grad = Shared(owner._grad)
-    return owner._grad.owned
-
-
 def _release_cached(engine: Any) -> None:
     """Gives unused memory of the engine's pool back to the driver."""
     if engine.name == "cl":
@@ -491,12 +386,6 @@ def postponing(ends: bool = True) -> AbstractContextManager[None]:
     With ``ends=False`` no period ends in it, so nothing of it is predicted.
     """
     return _thread.predictor.postponing(ends)
-
-
-def passed(leaf: Any) -> None:
-    """Notes that a backward pass has added to the gradient of ``leaf``."""
-    if open_here(leaf.engine) is None:
-        _thread.predictor.passed(leaf)
 
 
 def hint(engine: Any = None) -> bool:

@@ -15,7 +15,7 @@ from netcl.core.process.grad_mode import state
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.gradients import Shared
 from netcl.core.tensor.in_place import copy
-from netcl.core.tensor.views import Geometry, ViewStorage, root_of, root_tensor
+from netcl.core.tensor.views import Geometry, ViewStorage, root_of
 from netcl.runtime.capture import CapturedStep, Replay, barrier, written_so_far
 from netcl.runtime.prediction.call_log import PeriodLog, Result
 from netcl.runtime.prediction.calls import (
@@ -29,38 +29,35 @@ from netcl.runtime.prediction.calls import (
     run_call,
 )
 
-__all__ = ["READS", "Stretch", "difference", "selection_of", "with_reads"]
+__all__ = ["Stretch", "alike"]
 
-READS = 64  # places in a period where values are read, each the end of a part
 _VARIED = 8  # inputs that were the same objects in both logged periods
 
 
-def difference(before: PeriodLog, log: PeriodLog) -> str:
-    """Returns "" if two periods have equal calls, of tensors from outside with equal properties, else what is unlike.
-    The first period of a program may begin later, after calls without tensors such as ``zero_grad``.
+def alike(before: PeriodLog, log: PeriodLog) -> bool:
+    """Returns True if two periods have equal calls, of tensors from outside with equal properties. The first period of
+    a program may begin later, after calls without tensors such as ``zero_grad``.
     """
     more = len(log.calls) - len(before.calls)
-    if more and (more < 0 or any(call.made or call.written or call.references for call in log.calls[:more])):
-        pairs = zip(before.calls, log.calls)
-        name = next((b.name for a, b in pairs if a.target is not b.target), "the number of calls")
-        return f"{name} where another call was"
-    if before.engine is not log.engine or (not more and before.blocks != log.blocks):
-        return "the device, or autocast"
+    if before.engine is not log.engine or len(before.outside) != len(log.outside) or more < 0:
+        return False
+    if any(call.made or call.written or call.references for call in log.calls[:more]):
+        return False
+    if not more and before.blocks != log.blocks:
+        return False
     for a, b in zip(before.calls, log.calls[more:]):
         if a.target is not b.target or (a.record, a.enabled, a.ends) != (b.record, b.enabled, b.ends):
-            return f"{b.name} where {a.name} was"
+            return False
         if (before.blocks[a.block] != log.blocks[b.block]) if more else (a.block != b.block):
-            return f"autocast of {b.name}"
-        if not all(equal(x, y, operator.eq) for x, y in ((a.args, b.args), (a.kwargs, b.kwargs))):
-            return f"arguments of {b.name}"
-        if (a.made, a.written, a.rewritten, a.hooked) != (b.made, b.written, b.rewritten, b.hooked):
-            return f"results of {b.name}"
-        if not equal(a.result, b.result, operator.eq):
-            return f"results of {b.name}"
+            return False
+        if (a.made, a.written) != (b.made, b.written):
+            return False
+        if not all(equal(x, y, operator.eq) for x, y in ((a.args, b.args), (a.kwargs, b.kwargs), (a.result, b.result))):
+            return False
     for x, y in zip(before.outside, log.outside):
         if (x.shape, x.dtype, x._requires_grad) != (y.shape, y.dtype, y._requires_grad):
-            return f"a tensor from outside of {y.dtype} {tuple(y.shape)}"
-    return "" if len(before.outside) == len(log.outside) else "the number of tensors from outside"
+            return False
+    return True
 
 
 def selection_of(before: PeriodLog, log: PeriodLog) -> Any:
@@ -72,16 +69,6 @@ def selection_of(before: PeriodLog, log: PeriodLog) -> Any:
         if not same or not all(equal(x, y, operator.eq) for x, y in ((a.args, b.args), (a.kwargs, b.kwargs))):
             return a.target if a.target is b.target and a.selects and b.selects else None
     return None
-
-
-def with_reads(before: PeriodLog, log: PeriodLog, results: Sequence[Result]) -> tuple[list[Result], list[int]]:
-    """Returns the results of a stretch, with what the host reads in both periods, and the positions of the reads."""
-    more = len(log.calls) - len(before.calls)
-    positions = [at for at in sorted(log.reads) if at - more in before.reads and 0 < at < len(log.calls)][:READS]
-    known = {result.slot for result in results}
-    overlapping = {made.slot for call in log.calls for made in call.made if made.geometry and made.geometry.overlaps}
-    read = {slot for at in positions for slot in log.reads[at]} - known - overlapping
-    return [*results, *(Result(slot, None, outlives=False) for slot in sorted(read))], positions
 
 
 class Stretch:
@@ -107,18 +94,9 @@ class Stretch:
         self.calls: list[Call] = log.calls
         self.blocks: list[Any] = log.blocks
         self.engine: Any = log.engine
-        self.results: list[Result] = [result for result in results if result.same is None and result.of is None]
+        self.results: list[Result] = [result for result in results if result.same is None]
         self.aliases: list[tuple[Result, int]] = [(one, one.same) for one in results if one.same is not None]
-        # The slots of results whose whole memory is needed, for views of it.
-        self.viewed: set[int] = {
-            one.slot if one.same is None else one.same for one in results if one.geometry and one.outlives
-        }
-        self._graded: list[Result] = [result for result in results if result.of is not None]
         self.outlives: set[int] = {result.slot for result in results if result.outlives}
-        # Gradients of before, and objects that are no tensors: none is deferred.
-        self.present: set[int] = {
-            made.slot for call in self.calls for made in call.made if made.of is not None or made.engine is None
-        }
         self.slots: int = sum(len(call.made) for call in self.calls)
         self.geometries: dict[int, Geometry] = {
             made.slot: made.geometry for call in self.calls for made in call.made if made.geometry
@@ -141,7 +119,6 @@ class Stretch:
         self._objects = [value for call in self.calls for value in (*call.args, *call.kwargs.values())]
         self._constants = [tensor for tensor in self.outside if tensor is not None]
         self.roots: dict[int, Any] = {id(root): root for root in map(root_of, self._constants)}
-        self.enabled: bool = state.enabled
         self.written_by: dict[int, list[Any]] = {}  # by position: storages that the event there writes
         self._noted: set[int] = set()
         try:
@@ -156,14 +133,6 @@ class Stretch:
             raise Unpredictable("a value is read in a step that adds to gradients")
         self.draws: bool = any(call.draws for call in self.calls)
         self.guarded: list[Any] = [gradient.parameter for gradient in self.captured._gradients if gradient.used]
-        leaves = {id(gradient.parameter): gradient for gradient in self.captured._gradients if gradient.replaced}
-        # The results that are the gradient of a leaf at the end, which the program has read or set.
-        self.gradients: list[tuple[Result, Any]] = []
-        for result in self._graded:
-            gradient = leaves.get(id(self.outside[result.of]))  # type: ignore[index]
-            if gradient is None or gradient.after is None:
-                raise Unpredictable("a gradient that is read is not that of a parameter")
-            self.gradients.append((result, gradient))
         self._kept_gradients = [gradient for gradient in self.captured._gradients if gradient.replaced]
 
     def _capture(self, samples: tuple[Any, ...]) -> CapturedStep:
@@ -195,7 +164,7 @@ class Stretch:
         for at, call in enumerate(self.calls):  # noqa: B007, which note reads
             for template in (call.args, call.kwargs, call.result):
                 filled(template, note)
-        kept = {result.slot for result in self._all_results}
+        kept = {result.slot for result in self.results}
         codes = {Slot: 0, Outside: 1}
         for call in self.calls:
             kinds = [codes.get(type(template), 2) for template in call.args]
@@ -210,15 +179,12 @@ class Stretch:
             outside[number] = tensor
         slots: list[Any] = [None] * self.slots
         read: dict[int, Any] = {}
-        stale: set[int] = set()
         enabled = state.enabled
         block = -1
         with ExitStack() as stack:
             try:
                 for at, call in enumerate(self.calls):
                     if at in self.barriers:
-                        if stale:
-                            raise Unpredictable("a view is read, written and read again")
                         self._settle_views(slots, read)
                         barrier(self.engine)
                     if call.block != block:
@@ -229,13 +195,11 @@ class Stretch:
                     run_again(call, slots, outside)
                     if not isinstance(call.target, OpRow) and at < len(self.calls) - 1:
                         self._note_written(at)
-                    stale.update(read.keys() & call.rewritten)
                     for slot in call.last_uses:
                         slots[slot] = None
             finally:
                 state.enabled = enabled
-        values = [read.get(result.slot, slots[result.slot]) for result in self.results]
-        return [root_tensor(value) if r.slot in self.viewed else value for r, value in zip(self.results, values)]
+        return [read.get(result.slot, slots[result.slot]) for result in self.results]
 
     def _note_written(self, at: int) -> None:
         """Notes the memory that an event is the first call to write, which it may have from another place than its
@@ -259,7 +223,7 @@ class Stretch:
         """Returns the same stretch with one part more, which ends at ``position``. The slots ``held``, which may be
         read there, are results too.
         """
-        known = {result.slot for result in self._all_results} | self.present
+        known = {result.slot for result in self._all_results}
         known.update(slot for slot, geometry in self.geometries.items() if geometry.overlaps)  # cannot be written
         more = [Result(slot, None, outlives=False) for slot in held if slot not in known]
         return Stretch(*self.logs, [*self._all_results, *more], {*self.barriers, position}, self.varied)
@@ -274,7 +238,7 @@ class Stretch:
 
     @property
     def _all_results(self) -> list[Result]:
-        return [*self.results, *(alias for alias, _ in self.aliases), *self._graded]
+        return [*self.results, *(alias for alias, _ in self.aliases)]
 
     def begin(self) -> Replay:
         """Begins to compute a period; raises CaptureError if it would be another one, before anything is computed."""
