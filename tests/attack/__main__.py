@@ -3,6 +3,7 @@
     python tests/attack --minutes 10 --seed 7
     python tests/attack --only formats --seconds 20
     python tests/attack --only formats.csv --seed 7 --case 1234
+    python tests/attack --only prediction.pocl --seed 7 --cases 500 --first 1500
 
 Exits with 1 if a promise was broken. The files of failures are kept in ``--keep`` (default .nox/attack). Each attack
 runs in an empty folder; one that leaves a file in the repository fails.
@@ -28,6 +29,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 # Seconds that a process may take to import, and to end after its deadline, before it counts as hanging.
 GRACE = 120.0
+# The time of an attack with a number of cases.
+DAY = 86400.0
 # Seconds of an attack that needs no least time.
 LEAST = 0.2
 
@@ -68,6 +71,8 @@ def run_here(one: Attack, options: argparse.Namespace) -> None:
             Path(folder),
             Path(options.keep),
             options.case,
+            options.first,
+            options.cases,
             journal=journal,
         )
         one.function(run)
@@ -82,6 +87,7 @@ def run_apart(one: Attack, seconds: float, options: argparse.Namespace) -> dict[
         keep, here = str(Path(options.keep).resolve()), Path(folder) / "a" / "b" / "c"  # "../.." leads to "a"
         here.mkdir(parents=True)
         command += ["--seconds", str(seconds), "--keep", keep, "--journal", str(journal)]
+        command += ["--first", str(options.first)] + (["--cases", str(options.cases)] if options.cases else [])
         if options.case is not None:
             command += ["--case", str(options.case)]
         environment = {**os.environ, **one.environment}
@@ -130,6 +136,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="default: a random one, which is printed")
     parser.add_argument("--only", action="append", default=[], help="the beginning of a name; may be repeated")
     parser.add_argument("--case", type=int, default=None, help="repeat this case of the attack of --only")
+    parser.add_argument("--cases", type=int, default=None, help="run as many cases of --only, however long they take")
+    parser.add_argument("--first", type=int, default=0, help="begin with this case")
     parser.add_argument("--keep", default=str(ROOT / ".nox" / "attack"))
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -144,7 +152,7 @@ def main() -> int:
         print("\n".join(ATTACKS))
         return 0 if options.list else 2
     options.seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
-    total = options.minutes * 60 + options.seconds or 20.0
+    total = options.minutes * 60 + options.seconds or (20.0 if options.cases is None else DAY)
     ready = [one for one in chosen if not one.needs()]
     seconds = shares(ready, total)
     if options.only or options.case is not None:  # what is named is not left out

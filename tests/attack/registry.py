@@ -85,6 +85,8 @@ class Run:
     folder: Path
     kept: Path  # for the files of failures
     only_case: int | None = None
+    first: int = 0
+    number: int | None = None  # of cases, whatever the time; None: until the deadline
     counts: Counter[str] = field(default_factory=Counter)
     began: float = field(default_factory=time.monotonic)
     largest: dict[str, float] = field(default_factory=dict)
@@ -107,7 +109,9 @@ class Run:
             self.case = self.only_case
             yield self.rng(self.only_case)
             return
-        while self.case + 1 < least or time.monotonic() < self.deadline:
+        self.case += self.first
+        end = self.first + (least if self.number is None else self.number)
+        while self.case + 1 < end or (self.number is None and time.monotonic() < self.deadline):
             self.case += 1
             if self.journal is not None:
                 # Overwritten in place: the runner reads it if the process dies.

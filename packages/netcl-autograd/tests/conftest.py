@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import netcl.autograd as ag
-from netcl.autograd import prediction
 from netcl.core import Tensor
 from netcl.core.dtypes import is_floating
 from netcl.core.ops_table.dispatch import call_row, row_of
@@ -30,12 +29,6 @@ class Placed(NamedTuple):
         """Returns the floating results, recorded."""
         result = call_row(row_of(self.name), self.operands, dict(self.attributes), True)
         return [one for one in (result if isinstance(result, tuple) else (result,)) if is_floating(one.dtype)]
-
-
-@pytest.fixture(autouse=True)
-def first_pass() -> None:
-    """Ends the loop that the backward passes of other tests look like: many without an optimizer are predicted."""
-    prediction.boundary(None, Tensor.zeros((1,)).engine)
 
 
 @pytest.fixture

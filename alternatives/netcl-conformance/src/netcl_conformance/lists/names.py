@@ -412,9 +412,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.runtime.prediction": {
         "boundary": "(owner, engine)",
         "event": "(function)",
-        "expects": "(function)",
         "hint": "(engine=None)",
-        "passed": "(leaf)",
         "postponing": "(ends=True)",
         "settle": "(cause, reads=False)",
     },
