@@ -142,7 +142,7 @@ class Evaluator:
         self._steps: list[tuple[int, Callable[..., Any], Callable[[list[Any]], Sequence[Any]], bool]] = []
         slot_of = {node: slot for slot, node in enumerate(nodes)}
         self._stores = [(slot_of[output], _store(output.dtype)) for output in self.outputs]
-        functions = {node: node.prim.numpy for node in nodes if isinstance(node, Apply)}
+        functions: dict[Expr, Any] = {node: node.prim.numpy for node in nodes if isinstance(node, Apply)}
         self.makes = all(isinstance(functions.get(output), np.ufunc) for output in self.outputs)
         self._warns = any(is_floating(node.dtype) or functions.get(node, np.add) not in _SILENT for node in nodes)
         for node, slot in slot_of.items():
