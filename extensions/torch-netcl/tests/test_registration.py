@@ -103,6 +103,18 @@ def test_the_place_of_the_backend_may_be_taken() -> None:
     assert output_of(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0").strip() == "RuntimeError"
 
 
+@pytest.mark.parametrize(("cuda", "there", "expected"), [("13.0", True, "RuntimeError"), ("13.0", False, "NoneType"),
+                                                         (None, True, "NoneType")])  # fmt: skip
+def test_a_gpu_of_pytorch_itself_keeps_the_device_out(cuda: str | None, there: bool, expected: str) -> None:
+    """With both, PyTorch 2.11's backward pass on CUDA fails an assertion of its own (one H200, 2026-11-30)."""
+    code = (
+        f"import os, torch, torch_netcl; torch.version.cuda = {cuda!r}; files = os.path.exists;"
+        f"os.path.exists = lambda path: {there} if path == '/dev/nvidiactl' else files(path);"
+        "torch_netcl.register(); print(type(torch_netcl.refused).__name__)"
+    )
+    assert output_of(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0").strip() == expected
+
+
 @pytest.mark.parametrize("version", ["2.10.1", "1.13", "2.15.0", "3.0"])
 def test_a_torch_outside_the_range_is_refused_with_the_line_for_pip(version: str) -> None:
     with pytest.raises(ImportError, match='pip install "torch>=2.11,<2.15"'):

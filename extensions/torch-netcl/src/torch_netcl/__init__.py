@@ -20,12 +20,18 @@ LOWEST, BEYOND = (2, 11), (2, 15)
 def register() -> None:
     """Names device "ocl" in this process; called by ``import torch``, and never raises.
 
-    A torch outside of the range, or another distribution that has the place of the private backend, leaves PyTorch as
-    it is, with a warning that has the reason; ``torch_netcl.device.setup()`` raises it.
+    A torch outside of the range, a GPU that PyTorch itself uses, or another distribution that has the place of the
+    private backend, leaves PyTorch as it is, with a warning that has the reason. ``torch_netcl.device.setup()`` raises
+    it, but for the GPU.
     """
     try:
         from torch_netcl import device
 
+        if device.has_own_gpu():
+            raise RuntimeError(
+                "next to a private backend PyTorch's backward passes on CUDA and ROCm end in an internal error; for a "
+                "process that uses neither, write: from torch_netcl import device; device.setup()"
+            )
         device.setup()
     except Exception as error:  # noqa: BLE001 - an error here would end every `import torch`
         global refused

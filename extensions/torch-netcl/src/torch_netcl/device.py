@@ -44,6 +44,15 @@ class _Guard(torch._C._acc.DeviceGuard):
         return torch._C._autograd.DeviceType.PrivateUse1
 
 
+def has_own_gpu() -> bool:
+    """Returns True if this PyTorch is built for GPUs and one is there, by the files of its driver: none is started."""
+    if torch.version.cuda is None and torch.version.hip is None:
+        return False
+    if os.name == "nt":
+        return os.path.exists(os.path.join(os.environ.get("SYSTEMROOT", ""), "System32", "nvcuda.dll"))
+    return os.path.exists("/dev/kfd") or os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg")
+
+
 def setup() -> None:
     """Registers the device with PyTorch; raises ImportError for a torch outside of the range."""
     global _library, _pins
