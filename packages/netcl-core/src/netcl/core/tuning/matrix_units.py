@@ -17,7 +17,7 @@ from netcl.core.device.capabilities import DeviceProfile, device_profile
 from netcl.core.device.child_probe import driver_key, stored, verdict
 from netcl.core.process.settings import usable_cores
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps
-from netcl.core.tuning.tiles import wide_times
+from netcl.core.tuning.tiles import LAUNCH_US, tile_time, tiles_of, wide_times
 from netcl.core.tuning.traits import Traits, traits_of
 from netcl.core.tuning.unit_table import (
     HALVES,
@@ -45,11 +45,8 @@ _LEAST_SCORES = 1 << 21  # of attention of operands in parts: below, splitting t
 _TIMEOUT_S = 120.0
 _MOST_CHILDREN = 4  # of a trial: an H200's takes 10 to 17 s in one and 4 to 7 s in four
 _FOR_BOTH = 8  # cores on which attention is tried next to products
-# Of a large GPU (H100), for estimates: products of a compute unit in a microsecond (a tile has a share of them), the
-# time of the launch that adds partial sums, and the floats of partial sums that are read or written in a microsecond.
+# Of a large GPU (H100), for estimates: products of a compute unit in a microsecond (a tile has a share of them).
 _PRODUCTS_PER_US = 2.65e6
-_LAUNCH_US = 5.0
-_PARTIALS_PER_US = 6e5
 # Of float32 operands in parts: the time of a product over that of its products of planes, whose sums are added outside
 # the unit, and the elements that are split in a microsecond.
 _SUMS_OUTSIDE, _SPLIT_PER_US = 1.55, 1.6e5
@@ -230,7 +227,7 @@ def pays(unit: str, device: Traits, c: Contraction) -> bool:
     """
     if not UNITS[unit].parts:
         return True
-    split = 2 * _LAUNCH_US + prod(c.k) * (c.m + prod(c.n)) * prod(c.batch) / _SPLIT_PER_US
+    split = 2 * LAUNCH_US + prod(c.k) * (c.m + prod(c.n)) * prod(c.batch) / _SPLIT_PER_US
     return split + _SUMS_OUTSIDE * min(_times(unit, device, c).values()) < min(wide_times(device, c).values())
 
 
@@ -277,14 +274,10 @@ def tile_of(unit: str, device: Traits, c: Contraction) -> UnitTile:
 def _times(unit: str, device: Traits, c: Contraction) -> dict[UnitTile, float]:
     """Returns the estimated microseconds of each tile on a large GPU."""
     times = {}
-    for tile, alone, together in UNITS[unit].tiles:
-        m, n, k, z = c.m, prod(c.n), prod(c.k), prod(c.batch)
-        count = -(-m // tile.m) * -(-n // tile.n) * z
-        few = device.units // count
-        for splits in {1, *(min(some, k // _LEAST_SPLIT) or 1 for some in (*range(2, _MOST_ROUNDED), few, 2 * few))}:
-            slowness = max(1 / alone, -(-count * splits // device.units) / together)
-            time = len(PRODUCTS[tile.parts]) * tile.m * tile.n * -(-k // splits) * slowness / _PRODUCTS_PER_US
-            if splits > 1:
-                time += _LAUNCH_US + 2 * splits * m * n * z / _PARTIALS_PER_US
+    for tile, *shares in UNITS[unit].tiles:
+        span, passes = (tile.m, tile.n), len(PRODUCTS[tile.parts])
+        few, most = device.units // tiles_of(c, span), prod(c.k) // _LEAST_SPLIT
+        for splits in {1, *(min(splits, most) or 1 for splits in (*range(2, _MOST_ROUNDED), few, 2 * few))}:
+            time = tile_time(device, c, span, splits, shares, _PRODUCTS_PER_US, passes)
             times[tile._replace(splits=splits)] = time
     return times

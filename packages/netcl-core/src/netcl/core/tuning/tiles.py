@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
@@ -21,9 +22,9 @@ _CHUNK = 64  # row tiles with sums that wait for the next rows of B
 _FEW = 4  # rows of the smaller tile of the CPU kernel
 _GROUPS = 264  # work-groups that keep a large GPU busy
 _LEAST_SPLIT = 128  # least products of a partial sum
-# Of a large GPU (H200), for estimates: products of a compute unit in a microsecond, the time of the launch that adds
-# partial sums, and the floats of partial sums that are read or written in a microsecond.
-_WIDE_PER_US, _ADD_US, _PARTIALS_PER_US = 1.55e5, 5.0, 6e5
+# Of a large GPU (H200), for estimates: products of a compute unit in a microsecond, the time of a launch, and the
+# floats of partial sums that are read or written in a microsecond.
+_WIDE_PER_US, LAUNCH_US, _PARTIALS_PER_US = 1.55e5, 5.0, 6e5
 
 
 class CpuTile(NamedTuple):
@@ -81,17 +82,40 @@ def wide_tile(device: Traits, c: Contraction) -> WideTile:
 
 def wide_times(device: Traits, c: Contraction) -> dict[WideTile, float]:
     """Returns the estimated microseconds of each tile on a large GPU."""
-    times, m, n, k, z = {}, c.m, prod(c.n), prod(c.k), prod(c.batch)
-    for tile, alone, together in WIDE_TILES:
-        count = -(-m // tile.rows) * -(-n // tile.columns) * z
-        most = max(1, k // _LEAST_SPLIT)
-        for splits in {1, *(min(some, most) for some in (*range(2, 9), 12, 16, 24, 32, 48, 64))}:
-            slowness = max(1 / alone, -(-count * splits // device.units) / together)
-            time = tile.rows * tile.columns * -(-k // splits) * slowness / _WIDE_PER_US
-            if splits > 1:
-                time += _ADD_US + 2 * splits * m * n * z / _PARTIALS_PER_US
-            times[tile._replace(splits=splits)] = time
-    return times
+    most = max(1, prod(c.k) // _LEAST_SPLIT)
+    counts = {1, *(min(splits, most) for splits in (*range(2, 9), 12, 16, 24, 32, 48, 64))}
+    return {
+        tile._replace(splits=splits): tile_time(device, c, tile[:2], splits, shares, _WIDE_PER_US)
+        for tile, *shares in WIDE_TILES
+        for splits in counts
+    }
+
+
+def tiles_of(c: Contraction, tile: tuple[int, int]) -> int:
+    """Returns the number of tiles, rows times columns, that cover a result."""
+    return -(-c.m // tile[0]) * -(-prod(c.n) // tile[1]) * prod(c.batch)
+
+
+def tile_time(
+    device: Traits,
+    c: Contraction,
+    tile: tuple[int, int],
+    splits: int,
+    shares: Sequence[float],
+    per_us: float,
+    passes: int = 1,
+) -> float:
+    """Returns the estimated microseconds of a product by tiles of rows and columns with ``splits`` partial sums.
+
+    ``shares`` are the parts that one tile alone and several together have of the rate of a compute unit, ``per_us``
+    products in a microsecond; each product is computed ``passes`` times.
+    """
+    alone, together = shares
+    slowness = max(1 / alone, -(-tiles_of(c, tile) * splits // device.units) / together)
+    time = passes * tile[0] * tile[1] * -(-prod(c.k) // splits) * slowness / per_us
+    if splits > 1:
+        time += LAUNCH_US + 2 * splits * c.m * prod(c.n) * prod(c.batch) / _PARTIALS_PER_US
+    return time
 
 
 def implicit_gemm_tile(c: Contraction) -> tuple[int, int]:
