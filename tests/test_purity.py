@@ -104,20 +104,26 @@ def test_the_first_tensor_on_numpy_loads_nothing_of_opencl(run_python: Run) -> N
 
 
 @pytest.mark.timing
-def test_the_first_tensor_on_numpy_takes_at_most_1_7_times_the_import_of_numpy() -> None:
-    """Processor time, the median of the ratios of processes by turns: 1.4 to 1.65, on a busy machine too."""
+def test_the_first_tensor_on_numpy_takes_at_most_1_7_times_the_import_of_numpy(tmp_path: Path) -> None:
+    """Processor time, the median of the ratios of processes by turns: 1.4 to 1.6, on a busy machine too."""
 
     resource = pytest.importorskip("resource", reason="needs a POSIX system, which counts the time of processes")
+
+    # Compiled modules in a folder of the test's own, whether or not this process may write them.
+    env = {**os.environ, "NETCL_DEVICE": "cpu", "PYTHONPYCACHEPREFIX": str(tmp_path)}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
 
     def seconds(code: str) -> float:
         # In microseconds: os.times counts in steps of 10 ms, and an import of numpy takes 13 of them.
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-c", code], env={**os.environ, "NETCL_DEVICE": "cpu"}, check=True)
+        subprocess.run([sys.executable, "-c", code], env=env, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
     codes = ("import numpy", "import netcl as nc; nc.zeros(3)")
     ratios: list[float] = []
+    for code in codes:
+        seconds(code)  # compiles the modules
     for turn in range(21):
         numpy, zeros = map(seconds, codes)
         ratios.append(zeros / numpy)

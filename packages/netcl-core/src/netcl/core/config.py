@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from netcl.core.errors import ConfigError
 
+if TYPE_CHECKING:
+    import logging
+
 _FALSE = frozenset({"", "0", "false", "no", "off"})
 _TRUE = frozenset({"1", "true", "yes", "on"})
-# "kernels" is info plus the texts of generated kernels.
-_LEVELS = {
-    "debug": logging.DEBUG,
-    "kernels": logging.INFO,
-    "info": logging.INFO,
-    "warning": logging.WARNING,
-    "error": logging.ERROR,
-    "critical": logging.CRITICAL,
-}
+# The numbers of module logging; "kernels" is info plus the texts of generated kernels.
+_LEVELS = {"debug": 10, "kernels": 20, "info": 20, "warning": 30, "error": 40, "critical": 50}
 
 
 @dataclass(frozen=True)
@@ -178,6 +172,8 @@ def _number(variable: Variable, raw: str) -> int | float:
 
 def _default(variable: Variable) -> Any:
     if variable.type == "path" and variable.default is None:
+        from pathlib import Path
+
         import platformdirs
 
         # Without a home folder the path begins with "~": cache_files finds that it cannot be used.
@@ -199,6 +195,8 @@ def _parse(variable: Variable, raw: str | None) -> Any:
     if variable.type in ("int", "float"):
         return _number(variable, text)
     if variable.type == "path":
+        from pathlib import Path  # pathlib takes 5 ms of the first import
+
         try:
             return Path(text).expanduser()
         except RuntimeError:  # the home of an unknown user
@@ -291,6 +289,8 @@ def get_logger(name: str = "netcl") -> logging.Logger:
     A level that the application set itself stays while NETCL_LOG is unset. With NETCL_LOG set and no logging configured
     by the application, messages go to stderr.
     """
+    import logging  # 3 ms of the first import
+
     logger = logging.getLogger("netcl")
     if "LOG" in _overrides or os.environ.get("NETCL_LOG"):
         level = _LEVELS[get("LOG")]

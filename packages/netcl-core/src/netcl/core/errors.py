@@ -169,7 +169,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
     "None": lambda value: value is None,
     "Callable": callable,
 }
-_SEQUENCE = re.compile(r"(?:Sequence|list|tuple|Iterable)\[(\w+)")
+_SEQUENCE = r"(?:Sequence|list|tuple|Iterable)\[(\w+)"
 _MOST_SHOWN = 40  # characters of a value
 
 
@@ -221,7 +221,7 @@ def _unfit(annotation: str, value: Any) -> str:
     if annotation.startswith("<class '"):
         annotation = annotation[len("<class '") : -len("'>")].rpartition(".")[2]
     for kind in annotation.split(" | "):
-        sequence = _SEQUENCE.match(kind)
+        sequence = re.match(_SEQUENCE, kind)
         check = _CHECKS.get(sequence[1] if sequence else kind.partition("[")[0])
         if check is None:
             return ""
@@ -417,11 +417,11 @@ class OutOfMemoryError(NetclError, MemoryError):
 
 # Clang writes "file:line:column: error", PoCL "error: file:line:column:", some vendors "line N: error" or "(N): error".
 _LINE_IN_LOG = (
-    re.compile(r":(\d+):\d+:\s*(?:fatal )?error"),
-    re.compile(r"error:\s*\S*?:(\d+):\d+:"),
-    re.compile(r"\bline (\d+)\b[^\n]*error", re.IGNORECASE),
-    re.compile(r"\((\d+)\)\s*:\s*(?:fatal )?error"),
-    re.compile(r":(\d+):\d+:"),
+    r":(\d+):\d+:\s*(?:fatal )?error",
+    r"error:\s*\S*?:(\d+):\d+:",
+    r"\bline (\d+)\b[^\n]*error",
+    r"\((\d+)\)\s*:\s*(?:fatal )?error",
+    r":(\d+):\d+:",
 )
 _LINES_AROUND = 4
 _LINES_WITHOUT_POSITION = 40
@@ -430,7 +430,7 @@ _LOG_CHARACTERS = 4000
 
 def _error_lines(log: str, count: int) -> list[int]:
     for pattern in _LINE_IN_LOG:
-        lines = [int(text) for text in pattern.findall(log)]
+        lines = [int(text) for text in re.findall(pattern, log, re.IGNORECASE)]
         lines = [line for line in lines if 1 <= line <= count]
         if lines:
             return sorted(set(lines))[:5]

@@ -14,7 +14,7 @@ import inspect
 import math
 import operator
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -1743,6 +1743,29 @@ def _as_function(method: _Method) -> _Method:
     return call
 
 
+class _Functions(Mapping[str, _Method]):
+    """Maps names to the functions of methods. A function is made when it is first read: all signatures take 6 ms."""
+
+    def __init__(self) -> None:
+        self._methods: dict[str, _Method] = {}
+        self._made: dict[str, _Method] = {}
+
+    def add(self, name: str, method: _Method) -> None:
+        """Adds the function ``name`` of a method."""
+        self._methods[name] = method
+
+    def __getitem__(self, name: str) -> _Method:
+        if name not in self._made:
+            self._made[name] = _with_old_forms(name, _as_function(self._methods[name]))
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._methods)
+
+    def __len__(self) -> int:
+        return len(self._methods)
+
+
 # Functions of a tensor, under PyTorch's names, that are no rows of the op table: ``netcl.movedim(x, 0, 1)``.
 _FRONT = """
 as_strided as_strided_scatter lu lu_solve
@@ -1755,7 +1778,9 @@ ravel repeat_interleave resolve_conj resolve_neg select select_scatter slice_sca
 swapaxes swapdims t take_along_dim tensor_split triangular_solve true_divide unflatten unsafe_chunk unsafe_split
 unique unsafe_split_with_sizes vdot vsplit
 """
-FUNCTIONS: dict[str, _Method] = {name: _with_old_forms(name, _as_function(_FUNCTIONS[name])) for name in _FRONT.split()}
+FUNCTIONS = _Functions()
+for _name in _FRONT.split():
+    FUNCTIONS.add(_name, _FUNCTIONS[_name])
 
 # Functions that write into their first operand, of functions here that do.
 _FRONT_IN_PLACE = """
@@ -1958,8 +1983,7 @@ def _add_forms(rows: dict[str, str], in_place: Iterable[str], front: Iterable[st
         setattr(Methods, f"{name}_", _writing(name, getattr(Methods, name)))
     for name in (name for name in front if name not in FRONT_IN_PLACE):
         FRONT_IN_PLACE.append(name)
-        method = getattr(Methods, f"{name}_", None) or _writing(name, _of_row(name, name))
-        FUNCTIONS[f"{name}_"] = _as_function(method)
+        FUNCTIONS.add(f"{name}_", getattr(Methods, f"{name}_", None) or _writing(name, _of_row(name, name)))
 
 
 # Methods -> their rows, and names with a form ``name_``: as a method, and as a function.
