@@ -232,6 +232,23 @@ def test_a_parameter_is_frozen_after_the_backward_pass() -> None:
     assert same(at(AT, lambda net: net.first.requires_grad_(False)))
 
 
+def test_the_backward_pass_of_a_loop_whose_parameters_are_all_frozen_raises_at_its_line() -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        loss = net.out(net.tensor(4, 8)).square().mean()
+        try:
+            loss.backward()
+        except RuntimeError:
+            net.seen.append(f"no gradient in step {number}")
+            return
+        if number == AT:
+            net.first.requires_grad_(False)
+            net.second.requires_grad_(False)
+        net.optimizer.step()
+
+    assert same(loop)
+
+
 def test_a_hook_registered_after_the_backward_pass_is_not_called() -> None:
     def deed(net: Net) -> None:
         handle = net.first.register_hook(lambda grad: grad * 2.0)

@@ -78,7 +78,11 @@ class ThreadPredictor:
         if self._armed:
             self._armed, place = False, self._place
             if place is not None and place.stretch is not None:
-                self._pending = PredictedPeriod(place.stretch, self._report)
+                if place.stretch.constants_are_as_logged():
+                    self._pending = PredictedPeriod(place.stretch, self._report)
+                else:
+                    self._report.causes["a tensor from outside has changed"] += 1
+                    place.fail()
         return self._pending
 
     # -- the calls of the thread ---------------------------------------------------------------------------------------
@@ -92,7 +96,7 @@ class ThreadPredictor:
             result = self._predicted(pending, row, args, kwargs, record)
             if result is not MISS:
                 return result
-        if self._is_source(row, args, kwargs):
+        if (self._pending or self._log) and self._is_source(row, args, kwargs):
             return self._hidden(row, args, kwargs, record)
         return self._other(row, args, kwargs, record)
 
@@ -119,7 +123,7 @@ class ThreadPredictor:
                 if pending.ends and place is not None:
                     self.boundary(place.owner(), self._engine)
                 return result
-        if self._is_source(function, args, kwargs):
+        if (self._pending or self._log) and self._is_source(function, args, kwargs):
             return self._hidden(function, args, kwargs, None)
         result = self._other(function, args, kwargs, None)
         if self._due is not None:

@@ -118,6 +118,7 @@ class Stretch:
         # The captured step finds what the calls depend on in these.
         self._objects = [value for call in self.calls for value in (*call.args, *call.kwargs.values())]
         self._constants = [tensor for tensor in self.outside if tensor is not None]
+        self._constant_specs = [spec for spec, tensor in zip(self.specs, self.outside) if tensor is not None]
         self.roots: dict[int, Any] = {id(root): root for root in map(root_of, self._constants)}
         self.written_by: dict[int, list[Any]] = {}  # by position: storages that the event there writes
         self._noted: set[int] = set()
@@ -235,6 +236,16 @@ class Stretch:
     def varying(self, number: int) -> Stretch:
         """Returns the same stretch with the constant from outside as an input."""
         return Stretch(*self.logs, self._all_results, self.barriers, {*self.varied, number})
+
+    def constants_are_as_logged(self) -> bool:
+        """Returns True if the constants have the shapes, dtypes and ``requires_grad`` of the logged periods.
+
+        Calls are compared by the identity of their tensors, so this must hold where a period begins.
+        """
+        return all(
+            tensor._requires_grad is requires_grad and tensor.shape == shape and tensor.dtype == dtype
+            for tensor, (_, shape, dtype, requires_grad) in zip(self._constants, self._constant_specs)
+        )
 
     @property
     def _all_results(self) -> list[Result]:
