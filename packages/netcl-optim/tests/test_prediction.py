@@ -637,6 +637,26 @@ def test_a_predicted_loop_keeps_nothing_after_its_optimizer() -> None:
         assert [end() for end in ends] == [None] * 3
 
 
+def test_a_result_of_a_predicted_step_needs_no_garbage_collection(replays: Callable[[], int]) -> None:
+    with config.override(REPLAY="early"):
+        net = Net()
+        gc.disable()
+        try:
+            memory = []
+            for _ in range(STEPS):
+                net.optimizer.zero_grad()
+                out = net.out(net.tensor(4, 8))
+                out.square().mean().backward()
+                net.optimizer.step()
+                allocation = out._storage.array if out.engine.name == "cpu" else out._storage.allocation
+                memory.append(weakref.ref(allocation))
+                del out, allocation
+            assert replays()
+            assert [there() is None for there in memory[:-1]] == [True] * (STEPS - 1)
+        finally:
+            gc.enable()
+
+
 def test_an_optimizer_of_a_predicted_loop_is_copied() -> None:
     with config.override(REPLAY="early"):
         net = Net()

@@ -306,7 +306,7 @@ class PredictedPeriod:
                 raise
             finally:
                 hooks_of_thread.state, grad_state.enabled = outer, enabled
-                self.slots.clear()
+                self._forget()
 
     def _advance(self, position: int) -> bool:
         """Replays the parts of the stretch up to ``position``; False if no part ends there, if that part has been
@@ -404,8 +404,15 @@ class PredictedPeriod:
                 tensor._storage.fill(storage)  # for another thread that waits for it
                 tensor._storage = storage
                 self._outlives(alias)
-            self.slots.clear()
+            self._forget()
             return True
+
+    def _forget(self) -> None:
+        """Forgets the tensors of the period. ``later`` refers to the period, so only the garbage collector ends it."""
+        self.slots.clear()
+        self.outside.clear()
+        self._before.clear()
+        self._replay = self._arrays = None
 
     def _outlives(self, result: Result) -> None:
         tensor = self.slots[result.slot]

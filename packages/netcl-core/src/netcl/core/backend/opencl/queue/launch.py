@@ -56,6 +56,7 @@ from netcl.core.errors import KernelBuildError, UnsupportedError
 from netcl.core.expr.kernel_source import KernelSource
 from netcl.core.memory.out_of_memory import is_out_of_memory, out_of_memory, release_cached
 from netcl.core.memory.pools import PersistentBufferPool
+from netcl.core.memory.regions import Regions, has_regions
 from netcl.core.process import late_launches
 from netcl.core.process.late_launches import waiting
 from netcl.core.process.opencl import cl
@@ -174,7 +175,8 @@ class Launcher(OpenRecordings):
         """Returns an empty Recording for this thread, with an arena pool on this queue; the engine opens and closes
         it.
         """
-        pool = PersistentBufferPool(self.context, self.queue, drops=False)
+        regions = Regions() if has_regions(self.queue) else None
+        pool = PersistentBufferPool(self.context, self.queue, drops=False, regions=regions)
         return KernelRecording(pool=pool, guard=self.guard, launched=self.launched, owner=self)
 
     def check(self) -> None:
