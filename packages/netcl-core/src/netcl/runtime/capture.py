@@ -449,6 +449,9 @@ class Replay:
         for gradient in step._checked:
             gradient.check()
         self._added = [(gradient, now) for gradient in step._copied if (now := gradient.begin()) is not None]
+        for gradient in step._replaced:
+            if not gradient.read:
+                gradient.parameter.grad = None  # as the step does at its begin, so that others can use the memory
 
     def bind(self, at: int, value: Tensor) -> None:
         """Gives the argument at ``at``; raises CaptureError as ``CapturedStep.replay`` does."""
