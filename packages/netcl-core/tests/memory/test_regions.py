@@ -11,10 +11,13 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from netcl import ops
+from netcl.core import Tensor
 from netcl.core.device import manager
 from netcl.core.errors import DeviceNotFoundError
 from netcl.core.memory import PersistentBufferPool
 from netcl.core.memory.regions import PAGE, Regions, has_regions
+from netcl.runtime.capture import capture
 
 cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
 MIB = 1 << 20
@@ -225,6 +228,36 @@ def test_pending_work_ends_on_its_own_contents(pool, queue):
         cl.enqueue_copy(queue, back, second.buffer, is_blocking=True)
         total += back
     np.testing.assert_array_equal(total, np.full_like(total, 190))
+
+
+def test_the_memory_of_a_captured_step_outlives_its_pending_work(queue):
+    def scores(a):
+        for _ in range(4):
+            a = ops.softmax(ops.matmul(a, a), 1)
+        return ops.sum(a, 1)
+
+    a = Tensor.from_host(queue, np.random.default_rng(0).standard_normal((700, 700)).astype(np.float32))
+    expected = scores(a).numpy()
+    for _ in range(6):
+        step = capture(scores, a)
+        result = step.replay(a)
+        del step  # the arena, of which the queue still uses buffers
+        gc.collect()
+        np.testing.assert_array_equal(result.numpy(), expected)
+    assert not a.engine.launcher.retired
+
+
+def test_clear_leaves_the_pages_of_an_arena(queue):
+    """A replay uses memory that no tensor has, and another thread may clear all pools meanwhile."""
+    arena = PersistentBufferPool(queue.context, queue, drops=False, regions=Regions())
+    handle = arena.allocate(MIB)
+    cl.enqueue_fill_buffer(queue, handle.buffer, np.uint8(7), 0, MIB)
+    buffer = handle.buffer
+    handle.release()
+    arena.clear()
+    back = np.empty(MIB, np.uint8)
+    cl.enqueue_copy(queue, back, buffer, is_blocking=True)
+    assert (back == 7).all()
 
 
 def test_threads_share_the_pool(pool):

@@ -406,7 +406,7 @@ class PersistentBufferPool(BufferPool):
     most 32 MB or an eighth of the peak use.
 
     With ``regions`` buffers of more than 256 KB have a region of these, rounded up to pages, and leave it to others as
-    soon as they are given back.
+    soon as they are given back. With ``drops`` pages of free regions can go back to the system.
 
     ``max_cached_bytes`` (None: NETCL_MAX_CACHED_GB) bounds the unused buffers; the least recently used are dropped
     first. ``max_buffers_per_bucket`` bounds their number in each bucket of at least ``large_bucket_bytes``; smaller
@@ -457,6 +457,8 @@ class PersistentBufferPool(BufferPool):
 
     def _trim(self) -> None:
         if self._regions is None or not self._regions.unused or os.getpid() != self._process:
+            return
+        if not self._drops:  # an arena: a replay in another thread may use what no tensor has now
             return
         late_launches.enqueue()
         with contextlib.suppress(cl.Error):  # a lost device keeps its memory

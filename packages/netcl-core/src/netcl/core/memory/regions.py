@@ -15,6 +15,7 @@ is gone.
 from __future__ import annotations
 
 import mmap
+import threading
 import weakref
 from bisect import bisect_left, insort
 from collections import deque
@@ -252,3 +253,28 @@ class Regions:
         else:
             self._unused -= size
         return size
+
+
+class RetiredChunks:
+    """The memory of regions that are gone, kept until the work that was enqueued before has finished: a driver keeps
+    its buffers for that work, and not the memory of this process below them.
+    """
+
+    def __init__(self) -> None:
+        self._chunks: deque[Any] = deque()
+        self._lock = threading.RLock()
+
+    def __bool__(self) -> bool:
+        return bool(self._chunks)
+
+    def follow(self, regions: Regions) -> None:
+        """Takes the chunks of ``regions`` once these are gone. The garbage collector may run that at any time."""
+        weakref.finalize(regions, self._chunks.append, regions._chunks).atexit = False
+
+    def free(self, finish: Callable[[], object]) -> None:
+        """Calls ``finish()``, which must wait for all enqueued work, and frees the chunks that were there before."""
+        with self._lock:
+            count = len(self._chunks)
+            finish()
+            for _ in range(count):
+                self._chunks.popleft()

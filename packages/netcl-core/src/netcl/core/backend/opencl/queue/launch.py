@@ -56,7 +56,7 @@ from netcl.core.errors import KernelBuildError, UnsupportedError
 from netcl.core.expr.kernel_source import KernelSource
 from netcl.core.memory.out_of_memory import is_out_of_memory, out_of_memory, release_cached
 from netcl.core.memory.pools import PersistentBufferPool
-from netcl.core.memory.regions import Regions, has_regions
+from netcl.core.memory.regions import Regions, RetiredChunks, has_regions
 from netcl.core.process import late_launches
 from netcl.core.process.late_launches import waiting
 from netcl.core.process.opencl import cl
@@ -84,6 +84,7 @@ class Launcher(OpenRecordings):
         self._kernels: dict[tuple[str, str, str], list[tuple[Any, dict[Any, Any]]]] = {}  # without users
         self._programs: dict[Any, Any] = {}
         self.deferred = DeferredLaunches(self)
+        self.retired = RetiredChunks()  # of the arenas of recordings that are gone
 
     def launch(
         self,
@@ -175,7 +176,11 @@ class Launcher(OpenRecordings):
         """Returns an empty Recording for this thread, with an arena pool on this queue; the engine opens and closes
         it.
         """
+        if self.retired:
+            self.finish()
         regions = Regions() if has_regions(self.queue) else None
+        if regions is not None:
+            self.retired.follow(regions)
         pool = PersistentBufferPool(self.context, self.queue, drops=False, regions=regions)
         return KernelRecording(pool=pool, guard=self.guard, launched=self.launched, owner=self)
 
@@ -190,11 +195,13 @@ class Launcher(OpenRecordings):
         """
         with self.guard("a wait"):
             shutdown.wait_for(event, self.queue if by_finishing else None)
+        if self.retired:
+            self.finish()
 
     def finish(self) -> None:
-        """Waits for all work on the queue."""
+        """Waits for all work on the queue, and frees the memory that only this work used."""
         with self.guard("a wait"):
-            shutdown.interruptible_finish(self.queue, None)
+            self.retired.free(partial(shutdown.interruptible_finish, self.queue, None))
 
     def forget_launches(self, count: int) -> None:
         """Removes the oldest ``count`` of ``launched``, after a wait for them."""
