@@ -13,7 +13,7 @@ from netcl import nn
 from netcl.core import Tensor
 from netcl.nn import resnet
 from netcl.torch_vision.models.blocks import builders
-from netcl.torch_vision.refused import Refusals
+from netcl.torch_vision.refused import refused
 
 __all__ = [
     "BasicBlock",
@@ -166,18 +166,4 @@ resnext101_64x4d: Callable[..., ResNet] = _built("resnext101_64x4d")
 wide_resnet50_2: Callable[..., ResNet] = _built("wide_resnet50_2")
 wide_resnet101_2: Callable[..., ResNet] = _built("wide_resnet101_2")
 
-
-_refusals = Refusals(
-    "models.resnet",
-    "ResNet18_Weights ResNet34_Weights ResNet50_Weights ResNet101_Weights ResNet152_Weights ResNeXt50_32X4D_Weights "
-    "ResNeXt101_32X8D_Weights ResNeXt101_64X4D_Weights Wide_ResNet50_2_Weights Wide_ResNet101_2_Weights",
-    "trained weights are downloads, which netcl does not make",
-)
-
-
-def __getattr__(name: str) -> Any:
-    return _refusals.find(name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_refusals.names])
+__getattr__, __dir__ = refused("models.resnet", globals())
