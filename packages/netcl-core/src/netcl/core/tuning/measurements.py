@@ -50,8 +50,8 @@ def fastest_kernel(engine: Any, op: str, shape: Shape, dtype: str) -> str | None
     mode = config.get("AUTOTUNE")
     if mode == "off" or engine.name != "cl":
         return None
-    key = driver_key_of(engine)
-    if mode == "cached" and not table(key):
+    key = _keys.get(engine) or driver_key_of(engine)
+    if mode == "cached" and not (_tables.get(key) or (key not in _tables and table(key))):
         package = _shipped.get(key)  # first without the device, which queries the driver
         if not (shipped_table(key, engine.queue.device) if package is None else package):
             return None
