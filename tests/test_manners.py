@@ -71,7 +71,7 @@ def undocumented(module: str) -> Iterator[str]:
 @pytest.mark.parametrize(
     "module",
     [
-        *("netcl.core", "netcl.core.errors", "netcl.core.expr", "netcl.core.tuning.selector", "netcl.core.testing"),
+        *("netcl.core", "netcl.core.errors", "netcl.core.expr", "netcl.core.kernel_selector", "netcl.core.testing"),
         *("netcl.core.memory", "netcl.core.kernels.primitives", "netcl.ops"),
         *(f"netcl.runtime.{name}" for name in ("cache", "capture", "graph", "stream")),
         *(f"netcl.profiling.{name}" for name in ("autotuner", "report", "timing", "trace")),

@@ -396,6 +396,21 @@ def special_stub() -> str:
     )
 
 
+def array_api_stub() -> str:
+    """Returns the stub of the functions of netcl.array_api that rows state."""
+    functions = import_module("netcl.array_api.of_rows").FUNCTIONS
+    head = """The functions of rows in netcl.array_api; written by tools/write_stubs.py."""
+    lines = [
+        f'"""{head}"""\n\nfrom collections.abc import Callable\nfrom typing import Any\n',
+        "from netcl.core import Tensor",
+    ]
+    lines += ["", "FUNCTIONS: dict[str, Callable[..., Tensor]]" + _exported(sorted(functions))]
+    for name, function in sorted(functions.items()):
+        annotated = "x: Tensor" if len(inspect.signature(function).parameters) == 1 else "x1: Any, x2: Any"
+        lines.append(f"def {name}({annotated}, /) -> Tensor:{_first_sentences(function.__doc__, '')}")
+    return "\n".join([*lines, ""])
+
+
 def core_stubs() -> dict[str, str]:
     """Returns the stubs of netcl-core: the path below ``src/netcl`` and the text."""
     row_of("add")  # loads the rows
@@ -404,6 +419,7 @@ def core_stubs() -> dict[str, str]:
         "core/tensor/method_names.py": method_names(),
         "__init__.pyi": front_stub(),
         "ops/__init__.pyi": _ops(netcl.ops, "The ops of netcl, forward only"),
+        "array_api/of_rows.pyi": array_api_stub(),
         "linalg/__init__.pyi": linalg_stub(),
         "special/__init__.pyi": special_stub(),
     }

@@ -158,8 +158,8 @@ def test_an_entry_that_is_no_file_is_built_again(queue, tmp_path, kind):
 
 
 def test_measurements_of_another_driver_are_not_taken(queue, tmp_path, caplog):
+    from netcl.core.kernel_selector import KernelConfig, KernelVariant
     from netcl.core.tuning import measurements
-    from netcl.core.tuning.selector import KernelConfig, KernelVariant
 
     chosen = KernelConfig(KernelVariant.MATMUL_NAIVE, extra={"kernel": "direct"})
     with config.override(CACHE_DIR=tmp_path):

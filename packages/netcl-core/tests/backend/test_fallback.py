@@ -11,8 +11,8 @@ from netcl.core import DeviceHandle, Tensor, config, manager
 from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
 from netcl.core.errors import KernelBuildError
+from netcl.core.kernel_selector import get_kernel_selector
 from netcl.core.kernels.primitives import KernelSpec
-from netcl.core.tuning.selector import get_kernel_selector
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_a_local_size_that_changes_the_result_is_not_used(engine: Any, caplog: p
 
 
 def test_measurements_are_left_aside_where_bits_must_be_the_same() -> None:
-    from netcl.core.tuning.selector import KernelConfig, KernelSelector, KernelVariant, register_measurements
+    from netcl.core.kernel_selector import KernelConfig, KernelSelector, KernelVariant, register_measurements
 
     measured = KernelConfig(KernelVariant.MATMUL_NAIVE, tile_m=7)
     register_measurements(lambda profile, op, shape, dtype: measured)

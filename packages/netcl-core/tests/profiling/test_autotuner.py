@@ -12,9 +12,9 @@ from netcl import ops
 from netcl.core import DeviceHandle, Tensor, config
 from netcl.core.backend.registry import engine_for
 from netcl.core.errors import DTypeError, ShapeError, UnsupportedError
+from netcl.core.kernel_selector import KernelConfig, KernelVariant, get_kernel_selector
 from netcl.core.process import cache_files
 from netcl.core.tuning import measurements
-from netcl.core.tuning.selector import KernelConfig, KernelVariant, get_kernel_selector
 from netcl.profiling import WorkGroupTuner, profile
 from netcl.profiling.autotuner import autotune_conv2d, autotune_matmul
 

@@ -10,10 +10,10 @@ import pytest
 from netcl.core import Tensor, config, device, testing
 from netcl.core.backend.registry import engine_for
 from netcl.core.errors import DTypeError, KernelBuildError, UnsupportedError
+from netcl.core.kernel_selector import get_kernel_selector
 from netcl.core.kernels.primitives import KernelSpec, WorkGroupTuner
 from netcl.core.memory import is_integrated_gpu
 from netcl.core.testing import MASKS, assert_close, expected, masked, op_cases, run_case
-from netcl.core.tuning.selector import get_kernel_selector
 
 # (first, last) of the op's cases: each kernel text once, sizes that leave tails, and sums of more than one group.
 OPS = {

@@ -11,7 +11,7 @@ from netcl.core.device import device, manager
 from netcl.core.device.capabilities import device_profile
 from netcl.core.device.profile import ExtendedDeviceProfile, GPUFamily, extended_device_profile
 from netcl.core.errors import DTypeError
-from netcl.core.tuning.selector import (
+from netcl.core.kernel_selector import (
     KernelConfig,
     KernelSelector,
     KernelVariant,

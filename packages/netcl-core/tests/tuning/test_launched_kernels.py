@@ -11,13 +11,13 @@ import pytest
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor, config
 from netcl.core.backend.registry import engine_for
+from netcl.core.kernel_selector import KernelConfig, KernelSelector, KernelVariant, get_kernel_selector
 from netcl.core.ops_table import dispatch
 from netcl.core.testing import masked
-from netcl.core.tuning import candidates, measurements, selector, winograd
+from netcl.core.tuning import candidates, measurements, winograd
 from netcl.core.tuning.candidates import Convolution, entry_points
 from netcl.core.tuning.conv_plans import conv_plan, dense, geometry
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps
-from netcl.core.tuning.selector import KernelConfig, KernelVariant, get_kernel_selector
 from netcl.core.tuning.tiles import cpu_tile, implicit_gemm_tile, wide_tile
 from netcl.core.tuning.traits import Traits
 
@@ -253,7 +253,7 @@ def test_tiled_local_launches_the_kernel_tiled_in_local_memory(
 
 
 def test_a_dtype_whose_kernels_do_not_build_is_named_plain() -> None:
-    chooser = selector.KernelSelector(profile=get_kernel_selector().profile)
+    chooser = KernelSelector(profile=get_kernel_selector().profile)
     chooser._traits = Traits(False, 4, 48 * 1024)
     base = chooser.profile.base.__class__(
         **{**vars(chooser.profile.base), "opencl_c_version": "OpenCL C 1.2", "_device": None}

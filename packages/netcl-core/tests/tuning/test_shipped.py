@@ -10,8 +10,8 @@ import pytest
 from netcl import ops
 from netcl.core import Tensor, config
 from netcl.core.backend.registry import engine_for
+from netcl.core.kernel_selector import KernelConfig, KernelVariant, get_kernel_selector
 from netcl.core.tuning import measurements, shipped
-from netcl.core.tuning.selector import KernelConfig, KernelVariant, get_kernel_selector
 from netcl.profiling import profile, shipping
 
 SHAPE = (40, 24, 56)

@@ -27,9 +27,9 @@ class Part:
 _OWN = "netcl.torch.parts"
 
 
-def rows_of(file: str) -> Iterator[tuple[str, str]]:
+def rows_of(file: str, package: str = "netcl.torch") -> Iterator[tuple[str, str]]:
     """Yields (place, text) of each row ``place: text`` of a table, and its headings as ("=", text)."""
-    text = resources.files("netcl.torch").joinpath(file).read_text(encoding="utf-8")
+    text = resources.files(package).joinpath(file).read_text(encoding="utf-8")
     for line in text.replace("\n    ", " ").splitlines():
         if line.startswith("= "):
             yield "=", line[2:]

@@ -23,7 +23,7 @@ with _Checked("torch"):
     from netcl.data.transforms import use_draws
     from netcl.torch_vision import datasets, grids, io, models, ops, transforms, tv_tensors
     from netcl.torch_vision.draws import TorchDraws
-    from netcl.torch_vision.refused import Refusals
+    from netcl.torch_vision.refused import refused
 
 __all__ = [
     "TorchDraws",
@@ -66,29 +66,12 @@ _PARTS: dict[str, tuple[str, ModuleType]] = {
     "transforms": ("autoaugment transforms", transforms),
 }
 # Modules of torchvision of which all names that programs import are refused.
-_ABSENT: dict[str, str] = {
-    "datasets.utils": (
-        "check_integrity download_and_extract_archive download_file_from_google_drive download_url extract_archive"
-    ),
-    "models._utils": "IntermediateLayerGetter",
-    "models.detection": (
-        "FCOS FasterRCNN KeypointRCNN MaskRCNN RetinaNet SSD fasterrcnn_mobilenet_v3_large_320_fpn "
-        "fasterrcnn_mobilenet_v3_large_fpn fasterrcnn_resnet50_fpn fasterrcnn_resnet50_fpn_v2 fcos_resnet50_fpn "
-        "keypointrcnn_resnet50_fpn maskrcnn_resnet50_fpn maskrcnn_resnet50_fpn_v2 retinanet_resnet50_fpn "
-        "retinanet_resnet50_fpn_v2 ssd300_vgg16 ssdlite320_mobilenet_v3_large"
-    ),
-    "models.segmentation": (
-        "DeepLabV3 FCN LRASPP deeplabv3_mobilenet_v3_large deeplabv3_resnet101 deeplabv3_resnet50 fcn_resnet101 "
-        "fcn_resnet50 lraspp_mobilenet_v3_large"
-    ),
-}
+_ABSENT = ("datasets.utils", "models._utils", "models.detection", "models.segmentation")
 
 
-def _absent(place: str, names: str) -> ModuleType:
+def _absent(place: str) -> ModuleType:
     module = ModuleType(f"netcl.torch_vision.{place}", f"torchvision.{place}, of which netcl has nothing.")
-    refusals = Refusals(place, names, "see netcl.torch_vision for the parts of torchvision that are")
-    module.__getattr__ = refusals.find  # type: ignore[method-assign]
-    module.__dir__ = lambda: refusals.names  # type: ignore[method-assign]
+    module.__getattr__, module.__dir__ = refused(place, {})  # type: ignore[method-assign]
     return module
 
 
@@ -113,8 +96,8 @@ def modules(torch: Any = None) -> dict[str, ModuleType]:
     found["torchvision.transforms.v2.functional"] = transforms.v2.functional
     for place, (names, module) in _PARTS.items():
         found.update({f"torchvision.{place}.{name}": module for name in names.split()})
-    for place, names in _ABSENT.items():
-        found[f"torchvision.{place}"] = _absent(place, names)
+    for place in _ABSENT:
+        found[f"torchvision.{place}"] = _absent(place)
     for place, module in found.items():
         parent, _, name = place.rpartition(".")
         # Functions with the name of their module, as alexnet: the attribute of the parent is the function.

@@ -22,7 +22,7 @@ from netcl.data.datasets import (
     has_file_allowed_extension,
     make_dataset,
 )
-from netcl.torch_vision.refused import Refusals
+from netcl.torch_vision.refused import refused
 from netcl.torch_vision.tensors import tensor_of
 
 __all__ = [
@@ -86,22 +86,4 @@ class KMNIST(MNIST, on_host.KMNIST):
     """Kuzushiji-MNIST from local files; see MNIST."""
 
 
-_refusals = Refusals(
-    "datasets",
-    "CLEVRClassification CREStereo Caltech101 Caltech256 CarlaStereo CelebA Cityscapes CocoCaptions "
-    "CocoDetection Country211 DTD EMNIST ETH3DStereo EuroSAT FER2013 FGVCAircraft FallingThingsStereo "
-    "Flickr30k Flickr8k Flowers102 FlyingChairs FlyingThings3D Food101 GTSRB HD1K HMDB51 INaturalist ImageNet "
-    "Imagenette InStereo2k Kinetics Kitti Kitti2012Stereo Kitti2015Stereo KittiFlow LFWPairs LFWPeople LSUN "
-    "LSUNClass Middlebury2014Stereo MovingMNIST Omniglot OxfordIIITPet PCAM PhotoTour Places365 QMNIST "
-    "RenderedSST2 SBDataset SBU SEMEION STL10 SUN397 SVHN SceneFlowStereo Sintel SintelStereo StanfordCars "
-    "UCF101 USPS VOCDetection VOCSegmentation WIDERFace wrap_dataset_for_transforms_v2",
-    "it is a download; read its files by ImageFolder, DatasetFolder or a Dataset of your own",
-)
-
-
-def __getattr__(name: str) -> Any:
-    return _refusals.find(name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_refusals.names])
+__getattr__, __dir__ = refused("datasets", globals())

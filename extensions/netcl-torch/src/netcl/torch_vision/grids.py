@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from netcl.core import Tensor
 from netcl.data import image_grid
-from netcl.torch_vision.refused import Refusals
+from netcl.torch_vision.refused import refused
 from netcl.torch_vision.tensors import tensor_of
 
 __all__ = ["make_grid", "save_image"]
@@ -39,16 +39,4 @@ def save_image(tensor: Any, fp: str | os.PathLike[str] | IO[bytes], format: str 
     image_grid.save_image(_detached(tensor), fp, format, **kwargs)
 
 
-_refusals = Refusals(
-    "utils",
-    "draw_bounding_boxes draw_keypoints draw_segmentation_masks flow_to_image",
-    "draw with PIL.ImageDraw on transforms.ToPILImage()(image)",
-)
-
-
-def __getattr__(name: str) -> Any:
-    return _refusals.find(name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_refusals.names])
+__getattr__, __dir__ = refused("utils", globals())

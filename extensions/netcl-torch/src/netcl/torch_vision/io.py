@@ -15,7 +15,7 @@ from netcl.core.errors import ShapeError
 from netcl.data import Budget
 from netcl.data.image_files import opened_image
 from netcl.data.transforms.functional import pil_to_tensor
-from netcl.torch_vision.refused import Refusals
+from netcl.torch_vision.refused import refused
 from netcl.torch_vision.tensors import tensor_of
 from netcl.torch_vision.transforms.functional import to_pil_image
 
@@ -124,16 +124,4 @@ def write_jpeg(input: Tensor, filename: PathLike, quality: int = 75) -> None:
     Path(filename).write_bytes(_encoded(input, "JPEG", quality=quality))
 
 
-_refusals = Refusals(
-    "io",
-    "VideoReader decode_avif decode_gif decode_heic decode_webp read_video read_video_timestamps write_video",
-    "images are read by decode_image, and videos are not read",
-)
-
-
-def __getattr__(name: str) -> Any:
-    return _refusals.find(name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_refusals.names])
+__getattr__, __dir__ = refused("io", globals())

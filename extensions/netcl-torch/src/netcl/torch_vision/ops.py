@@ -8,7 +8,7 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.nn import Module
 from netcl.torch_vision.models.blocks import Conv2dNormActivation, Permute, SqueezeExcitation, StochasticDepth
-from netcl.torch_vision.refused import Refusals
+from netcl.torch_vision.refused import refused
 
 __all__ = ["Conv2dNormActivation", "FrozenBatchNorm2d", "Permute", "SqueezeExcitation", "StochasticDepth"]
 
@@ -47,21 +47,4 @@ def _drop_count(module: Module, state: dict[str, Any], prefix: str, *rest: Any) 
     state.pop(f"{prefix}num_batches_tracked", None)
 
 
-_refusals = Refusals(
-    "ops",
-    "Conv3dNormActivation DeformConv2d DropBlock2d DropBlock3d FeaturePyramidNetwork MLP "
-    "MultiScaleRoIAlign PSRoIAlign PSRoIPool RoIAlign RoIPool batched_nms "
-    "box_area box_convert box_iou clip_boxes_to_image complete_box_iou complete_box_iou_loss deform_conv2d "
-    "distance_box_iou distance_box_iou_loss drop_block2d drop_block3d generalized_box_iou generalized_box_iou_loss "
-    "masks_to_boxes nms ps_roi_align ps_roi_pool remove_small_boxes roi_align roi_pool sigmoid_focal_loss "
-    "stochastic_depth",
-    "netcl has no operations on boxes and regions; write it with torch's own functions",
-)
-
-
-def __getattr__(name: str) -> Any:
-    return _refusals.find(name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_refusals.names])
+__getattr__, __dir__ = refused("ops", globals())

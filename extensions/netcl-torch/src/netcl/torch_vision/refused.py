@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from netcl.torch.placeholders import NotHere
+from netcl.torch.table import rows_of
 
-__all__ = ["NotHere", "Refusals", "Weights"]
+__all__ = ["NotHere", "Refusals", "Weights", "refused"]
 
 
 class Weights(NotHere):
@@ -18,13 +20,17 @@ class Weights(NotHere):
         return f"{cls.__name__}.{name}"
 
 
-class Refusals:
-    """The names of a module of torchvision that are not here, separated by spaces, with the reason."""
+_ROWS: dict[str, str] = dict(rows_of("refused.txt", "netcl.torch_vision"))
 
-    def __init__(self, module: str, names: str, reason: str) -> None:
-        self.module: str = module
+
+class Refusals:
+    """The names of a module of torchvision that are not here: the row ``place`` of refused.txt."""
+
+    def __init__(self, place: str) -> None:
+        reason, _, names = _ROWS[place].partition("|")
+        self.module: str = place.partition(" ")[0]
         self.names: list[str] = names.split()
-        self.reason: str = reason
+        self.reason: str = reason.strip()
         self.found: dict[str, Any] = {}
 
     def find(self, name: str) -> Any:
@@ -41,3 +47,9 @@ class Refusals:
             place = {"reason": text, "__doc__": text, "__module__": f"torchvision.{self.module}"}
             self.found[name] = kind(name, (), place)
         return self.found[name]
+
+
+def refused(place: str, namespace: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Returns ``__getattr__`` and ``__dir__`` of a module with the global names ``namespace``."""
+    refusals = Refusals(place)
+    return refusals.find, lambda: sorted([*namespace, *refusals.names])

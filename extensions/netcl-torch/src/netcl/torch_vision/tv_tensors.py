@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from netcl.torch_vision.refused import Refusals
+from netcl.torch_vision.refused import refused
 
 __all__: list[str] = []
 
-_refusals = Refusals(
-    "tv_tensors",
-    "BoundingBoxFormat BoundingBoxes Image KeyPoints Mask TVTensor Video wrap",
-    "images are plain tensors here; boxes, masks and videos have no types",
-)
-
-
-def __getattr__(name: str) -> Any:
-    return _refusals.find(name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_refusals.names])
+__getattr__, __dir__ = refused("tv_tensors", globals())

@@ -180,7 +180,7 @@ class BackwardPass(GradContext):
             tensor.grad = self.call("clone", grad)
 
     def _deliver(self, leaf: Any, partial: Partial) -> None:
-        grad = blocks.computed(self.call, partial)
+        grad = partial if type(partial) is Tensor else blocks.computed(self.call, partial)
         for hook in hooks_of(leaf) if leaf_hooks else ():
             grad = self._hooked(hook, grad)
         self.sink(leaf, grad)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, Union
 
 from netcl.autograd import blocks
@@ -29,6 +30,7 @@ from netcl.core.tensor.views import root_of, separate, snapshot
 
 FLOATING = frozenset(dtype for dtype in SUPPORTED if is_floating(dtype))
 _order = itertools.count()
+_version_of = attrgetter("version")
 
 Grads = Sequence[Partial | None]
 Backward = Callable[["GradContext", "GradNode", list[Tensor | None], Sequence[bool]], Grads]
@@ -154,7 +156,7 @@ class GradNode:
         if packing:
             saved = packed(saved)
         self.saved: tuple[Any, ...] | None = saved
-        self.versions: list[int] = [tensor.version for tensor in saved]
+        self.versions: list[int] = list(map(_version_of, saved))
         self.outputs: int = outputs
         self.static: Any = static
         self.opaque: bool = opaque  # its gradient also reaches leaves that are not among its edges
@@ -387,7 +389,7 @@ def to_save(x: Tensor) -> Any:
     if x.requires_grad:
         made: Any = x.grad_fn
         if type(made) is GradNode:
-            recipe = recomputed(x, made)
+            recipe = None if made.recipe is None else recomputed(x, made)
             if recipe is not None:
                 return recipe
     return without_base(x)

@@ -344,6 +344,9 @@ def from_bfloat16(bits: npt.ArrayLike) -> npt.NDArray[np.float32]:
     return single.reshape(patterns.shape)
 
 
+# Bytes of an element by canonical name.
+SIZES: dict[str, int] = {name: row.storage.itemsize for name, row in _TABLE.items()}
+
 # Dtypes by name, and under PyTorch's other names.
 OBJECTS = {name: DType(name) for name in SUPPORTED}
 OBJECTS.update(

@@ -56,7 +56,7 @@ selu: OpFunction = elementwise(
     forms="nc.*_ F.* F.*_",
 )
 sigmoid: OpFunction = elementwise("sigmoid", "sigmoid(v0)", "Returns 1 / (1 + exp(-x)).", forms=WRITTEN_TOO)
-tanh: OpFunction = elementwise("tanh", "tanh(v0)", "Returns the hyperbolic tangent.", forms=WRITTEN_TOO)
+tanh: OpFunction = elementwise("tanh", "tanh(v0)", "Returns the hyperbolic tangent.", forms=f"{WRITTEN_TOO} a.*")
 silu: OpFunction = elementwise("silu", "v0 * sigmoid(v0)", "Returns x * sigmoid(x), also called swish.", forms="F.*")
 swish = silu
 mish: OpFunction = elementwise(

@@ -13,7 +13,7 @@ bitwise_and: OpFunction = elementwise(
     "Returns the bitwise and of two integers; logical and for bool.",
     operands="a b",
     domain=whole(np.bitwise_and),
-    forms=WRITTEN,
+    forms=f"{WRITTEN} a.*",
 )
 bitwise_or: OpFunction = elementwise(
     "bitwise_or",
@@ -21,7 +21,7 @@ bitwise_or: OpFunction = elementwise(
     "Returns the bitwise or of two integers; logical or for bool.",
     operands="a b",
     domain=whole(np.bitwise_or),
-    forms=WRITTEN,
+    forms=f"{WRITTEN} a.*",
 )
 bitwise_xor: OpFunction = elementwise(
     "bitwise_xor",
@@ -29,14 +29,14 @@ bitwise_xor: OpFunction = elementwise(
     "Returns the bitwise exclusive or of two integers; logical exclusive or for bool.",
     operands="a b",
     domain=whole(np.bitwise_xor),
-    forms=WRITTEN,
+    forms=f"{WRITTEN} a.*",
 )
 bitwise_not: OpFunction = elementwise(
     "bitwise_not",
     "bitwise_not(v0)",
     "Returns the complement of an integer; logical not for bool.",
     domain=whole(np.invert),
-    forms=WRITTEN,
+    forms=f"{WRITTEN} a.bitwise_invert",
 )
 left_shift: OpFunction = elementwise(
     "left_shift",
@@ -44,7 +44,7 @@ left_shift: OpFunction = elementwise(
     "Returns a shifted left by b bits; 0 if b is negative or at least the width of the dtype.",
     operands="a b",
     domain=whole(np.left_shift, bools=False, counts=True),
-    forms="x.bitwise_left_shift x.bitwise_left_shift_",
+    forms="x.bitwise_left_shift x.bitwise_left_shift_ a.bitwise_left_shift",
 )
 right_shift: OpFunction = elementwise(
     "right_shift",
@@ -52,5 +52,5 @@ right_shift: OpFunction = elementwise(
     "Returns a shifted right by b bits with sign extension: floor(a / 2^b).",
     operands="a b",
     domain=whole(np.right_shift, bools=False, counts=True),
-    forms="x.bitwise_right_shift x.bitwise_right_shift_",
+    forms="x.bitwise_right_shift x.bitwise_right_shift_ a.bitwise_right_shift",
 )

@@ -19,13 +19,18 @@ from netcl.ops.table import METHOD, WRITTEN, WRITTEN_TOO, OpFunction, composite,
 
 # -- arithmetic --------------------------------------------------------------------------------------------------------
 
-add: OpFunction = elementwise("add", "v0 + v1", "Returns a + b, broadcast.", operands="a b")
-sub: OpFunction = elementwise("sub", "v0 - v1", "Returns a - b, broadcast.", operands="a b")
+add: OpFunction = elementwise("add", "v0 + v1", "Returns a + b, broadcast.", operands="a b", forms="a.*")
+sub: OpFunction = elementwise("sub", "v0 - v1", "Returns a - b, broadcast.", operands="a b", forms="a.subtract")
 mul: OpFunction = elementwise(
-    "mul", "v0 * v1", "Returns a * b, broadcast.", operands="a b", forms=f"{WRITTEN} x.multiply x.multiply_"
+    "mul", "v0 * v1", "Returns a * b, broadcast.", operands="a b", forms=f"{WRITTEN} x.multiply x.multiply_ a.multiply"
 )
 div: OpFunction = elementwise(
-    "div", "v0 / v1", "Returns a / b, broadcast; integers give float32.", operands="a b", domain=POSITIVE
+    "div",
+    "v0 / v1",
+    "Returns a / b, broadcast; integers give float32.",
+    operands="a b",
+    domain=POSITIVE,
+    forms="a.divide",
 )
 floor_divide: OpFunction = elementwise(
     "floor_divide",
@@ -41,11 +46,11 @@ mod: OpFunction = elementwise(
     "Returns a - floor(a / b) * b: the sign of b, as in Python.",
     operands="a b",
     domain=Domain(0.3, 3.0, gradient=False),
-    forms="x.remainder x.remainder_",
+    forms="x.remainder x.remainder_ a.remainder",
 )
 
 
-@expression(domain=POSITIVE)
+@expression(domain=POSITIVE, forms="a.*")
 def pow(a: Expr, b: Expr) -> Expr:
     """Returns a to the power of b; integers to an integer power stay integers, their negative powers are truncated to 0
     (except for 1 and -1).
@@ -87,7 +92,7 @@ hypot: OpFunction = elementwise(
     "Returns sqrt(a^2 + b^2), without intermediate overflow.",
     operands="a b",
     domain=few(np.hypot, (0.2, 3), (-3, -0.2)),
-    forms=WRITTEN,
+    forms=f"{WRITTEN} a.*",
 )
 copysign: OpFunction = elementwise(
     "copysign",
@@ -95,7 +100,7 @@ copysign: OpFunction = elementwise(
     "Returns |a| with the sign of b, also of a zero.",
     operands="a b",
     domain=few(np.copysign, (0.2, 3), (-3, -0.2), second=False),
-    forms=WRITTEN,
+    forms=f"{WRITTEN} a.*",
 )
 
 
@@ -104,7 +109,7 @@ copysign: OpFunction = elementwise(
         cases=lambda rng: iter([((rng.uniform(-2, 2, (3, 5)), rng.uniform(-2, 2, 5)), {})]),
         reference=lambda a, b: a,  # within a unit in the last place; tests compare the bits
     ),
-    forms=WRITTEN,
+    forms=f"{WRITTEN} a.*",
 )
 def nextafter(a: Expr, b: Expr) -> Expr:
     """Returns the next number after a towards b in the dtype that the two promote to; integers are compared as float32.
@@ -156,13 +161,13 @@ logaddexp: OpFunction = elementwise(
     operands="a b",
     domain=few(np.logaddexp, (-3, 3), (-3, 3)),
     amp="float32",
-    forms=METHOD,
+    forms=f"{METHOD} a.*",
 )
 maximum: OpFunction = elementwise(
-    "maximum", "maximum(v0, v1)", "Returns the larger of a and b; NaN wins.", operands="a b", forms=METHOD
+    "maximum", "maximum(v0, v1)", "Returns the larger of a and b; NaN wins.", operands="a b", forms=f"{METHOD} a.*"
 )
 minimum: OpFunction = elementwise(
-    "minimum", "minimum(v0, v1)", "Returns the smaller of a and b; NaN wins.", operands="a b", forms=METHOD
+    "minimum", "minimum(v0, v1)", "Returns the smaller of a and b; NaN wins.", operands="a b", forms=f"{METHOD} a.*"
 )
 atan2: OpFunction = elementwise(
     "atan2",
@@ -170,39 +175,52 @@ atan2: OpFunction = elementwise(
     "Returns the angle of the point (b, a).",
     operands="a b",
     domain=POSITIVE,
-    forms=f"{WRITTEN} x.arctan2 x.arctan2_",
+    forms=f"{WRITTEN} x.arctan2 x.arctan2_ a.*",
 )
-neg: OpFunction = elementwise("neg", "-v0", "Returns -x.", forms=f"{WRITTEN_TOO} x.negative x.negative_ nc.negative_")
+neg: OpFunction = elementwise(
+    "neg", "-v0", "Returns -x.", forms=f"{WRITTEN_TOO} x.negative x.negative_ nc.negative_ a.negative"
+)
 abs: OpFunction = elementwise(
-    "abs", "abs(v0)", "Returns |x|.", domain=KINK, forms=f"{WRITTEN_TOO} x.absolute x.absolute_"
+    "abs", "abs(v0)", "Returns |x|.", domain=KINK, forms=f"{WRITTEN_TOO} x.absolute x.absolute_ a.*"
 )
 
 
-@expression(domain=FLAT, forms=f"{WRITTEN} x.sgn x.sgn_")
+@expression(domain=FLAT, forms=f"{WRITTEN} x.sgn x.sgn_ a.*")
 def sign(x: Expr) -> Expr:
     """Returns -1, 0 or 1; NaN stays NaN, and a bool itself."""
     return x if x.dtype == "bool" else apply("sign", x)
 
 
-@expression(forms=WRITTEN_TOO)
+@expression(forms=f"{WRITTEN_TOO} a.*")
 def square(x: Expr) -> Expr:
     """Returns x squared; a bool gives int64."""
     x = cast_expr(x, "int64") if x.dtype == "bool" else x
     return x * x
 
 
-sqrt: OpFunction = elementwise("sqrt", "sqrt(v0)", "Returns the square root.", domain=POSITIVE, forms=WRITTEN_TOO)
+sqrt: OpFunction = elementwise(
+    "sqrt", "sqrt(v0)", "Returns the square root.", domain=POSITIVE, forms=f"{WRITTEN_TOO} a.*"
+)
 rsqrt: OpFunction = elementwise("rsqrt", "rsqrt(v0)", "Returns 1 / sqrt(x).", domain=POSITIVE, forms=WRITTEN_TOO)
-reciprocal: OpFunction = elementwise("reciprocal", "1.0f / v0", "Returns 1 / x.", domain=POSITIVE, forms=WRITTEN_TOO)
-exp: OpFunction = elementwise("exp", "exp(v0)", "Returns e to the power of x.", amp="float32", forms=WRITTEN_TOO)
+reciprocal: OpFunction = elementwise(
+    "reciprocal", "1.0f / v0", "Returns 1 / x.", domain=POSITIVE, forms=f"{WRITTEN_TOO} a.*"
+)
+exp: OpFunction = elementwise(
+    "exp", "exp(v0)", "Returns e to the power of x.", amp="float32", forms=f"{WRITTEN_TOO} a.*"
+)
 expm1: OpFunction = elementwise(
-    "expm1", "expm1(v0)", "Returns exp(x) - 1, exact near zero.", amp="float32", forms=WRITTEN_TOO
+    "expm1", "expm1(v0)", "Returns exp(x) - 1, exact near zero.", amp="float32", forms=f"{WRITTEN_TOO} a.*"
 )
 log: OpFunction = elementwise(
-    "log", "log(v0)", "Returns the natural logarithm.", domain=POSITIVE, amp="float32", forms=WRITTEN_TOO
+    "log", "log(v0)", "Returns the natural logarithm.", domain=POSITIVE, amp="float32", forms=f"{WRITTEN_TOO} a.*"
 )
 log1p: OpFunction = elementwise(
-    "log1p", "log1p(v0)", "Returns log(1 + x), exact near zero.", domain=POSITIVE, amp="float32", forms=WRITTEN_TOO
+    "log1p",
+    "log1p(v0)",
+    "Returns log(1 + x), exact near zero.",
+    domain=POSITIVE,
+    amp="float32",
+    forms=f"{WRITTEN_TOO} a.*",
 )
 exp2: OpFunction = elementwise(
     "exp2", "exp2(v0)", "Returns 2 to the power of x.", domain=few(np.exp2), amp="float32", forms=WRITTEN_TOO
@@ -213,53 +231,58 @@ log10: OpFunction = elementwise(
     "Returns the logarithm to base 10.",
     domain=few(np.log10, (0.2, 3.0)),
     amp="float32",
-    forms=WRITTEN_TOO,
+    forms=f"{WRITTEN_TOO} a.*",
 )
 log2: OpFunction = elementwise(
-    "log2", "log2(v0)", "Returns the logarithm to base 2.", domain=POSITIVE, amp="float32", forms=WRITTEN_TOO
+    "log2", "log2(v0)", "Returns the logarithm to base 2.", domain=POSITIVE, amp="float32", forms=f"{WRITTEN_TOO} a.*"
 )
-sin: OpFunction = elementwise("sin", "sin(v0)", "Returns the sine of x in radians.", forms=WRITTEN_TOO)
-cos: OpFunction = elementwise("cos", "cos(v0)", "Returns the cosine of x in radians.", forms=WRITTEN_TOO)
-tan: OpFunction = elementwise("tan", "tan(v0)", "Returns the tangent of x in radians.", domain=UNIT, forms=WRITTEN_TOO)
+sin: OpFunction = elementwise("sin", "sin(v0)", "Returns the sine of x in radians.", forms=f"{WRITTEN_TOO} a.*")
+cos: OpFunction = elementwise("cos", "cos(v0)", "Returns the cosine of x in radians.", forms=f"{WRITTEN_TOO} a.*")
+tan: OpFunction = elementwise(
+    "tan", "tan(v0)", "Returns the tangent of x in radians.", domain=UNIT, forms=f"{WRITTEN_TOO} a.*"
+)
 asin: OpFunction = elementwise(
     "asin",
     "asin(v0)",
     "Returns the inverse sine, in radians.",
     domain=UNIT,
-    forms=f"{WRITTEN_TOO} x.arcsin x.arcsin_ nc.arcsin_",
+    forms=f"{WRITTEN_TOO} x.arcsin x.arcsin_ nc.arcsin_ a.*",
 )
 acos: OpFunction = elementwise(
     "acos",
     "acos(v0)",
     "Returns the inverse cosine, in radians.",
     domain=UNIT,
-    forms=f"{WRITTEN_TOO} x.arccos x.arccos_ nc.arccos_",
+    forms=f"{WRITTEN_TOO} x.arccos x.arccos_ nc.arccos_ a.*",
 )
 atan: OpFunction = elementwise(
-    "atan", "atan(v0)", "Returns the inverse tangent, in radians.", forms=f"{WRITTEN_TOO} x.arctan x.arctan_ nc.arctan_"
+    "atan",
+    "atan(v0)",
+    "Returns the inverse tangent, in radians.",
+    forms=f"{WRITTEN_TOO} x.arctan x.arctan_ nc.arctan_ a.*",
 )
-sinh: OpFunction = elementwise("sinh", "sinh(v0)", "Returns the hyperbolic sine.", forms=WRITTEN_TOO)
-cosh: OpFunction = elementwise("cosh", "cosh(v0)", "Returns the hyperbolic cosine.", forms=WRITTEN_TOO)
+sinh: OpFunction = elementwise("sinh", "sinh(v0)", "Returns the hyperbolic sine.", forms=f"{WRITTEN_TOO} a.*")
+cosh: OpFunction = elementwise("cosh", "cosh(v0)", "Returns the hyperbolic cosine.", forms=f"{WRITTEN_TOO} a.*")
 asinh: OpFunction = elementwise(
     "asinh",
     "asinh(v0)",
     "Returns the inverse hyperbolic sine.",
     domain=few(np.arcsinh),
-    forms=f"{WRITTEN_TOO} x.arcsinh x.arcsinh_ nc.arcsinh_",
+    forms=f"{WRITTEN_TOO} x.arcsinh x.arcsinh_ nc.arcsinh_ a.*",
 )
 acosh: OpFunction = elementwise(
     "acosh",
     "acosh(v0)",
     "Returns the inverse hyperbolic cosine; NaN below 1.",
     domain=few(np.arccosh, (1.2, 4)),
-    forms=f"{WRITTEN_TOO} x.arccosh x.arccosh_ nc.arccosh_",
+    forms=f"{WRITTEN_TOO} x.arccosh x.arccosh_ nc.arccosh_ a.*",
 )
 atanh: OpFunction = elementwise(
     "atanh",
     "atanh(v0)",
     "Returns the inverse hyperbolic tangent; NaN beyond 1.",
     domain=few(np.arctanh, (-0.9, 0.9)),
-    forms=f"{WRITTEN_TOO} x.arctanh x.arctanh_ nc.arctanh_",
+    forms=f"{WRITTEN_TOO} x.arctanh x.arctanh_ nc.arctanh_ a.*",
 )
 
 
@@ -269,25 +292,25 @@ def _to_whole(op: str, prim: str, x: Expr) -> Expr:
     return apply(prim, x) if is_floating(x.dtype) else x
 
 
-@expression(domain=FLAT, forms=WRITTEN_TOO)
+@expression(domain=FLAT, forms=f"{WRITTEN_TOO} a.*")
 def floor(x: Expr) -> Expr:
     """Returns the largest integer not above x; integers unchanged."""
     return _to_whole("floor", "floor", x)
 
 
-@expression(domain=FLAT, forms=WRITTEN_TOO)
+@expression(domain=FLAT, forms=f"{WRITTEN_TOO} a.*")
 def ceil(x: Expr) -> Expr:
     """Returns the smallest integer not below x; integers unchanged."""
     return _to_whole("ceil", "ceil", x)
 
 
-@expression(domain=FLAT)
+@expression(domain=FLAT, forms="a.*")
 def round(x: Expr) -> Expr:
     """Returns the nearest integer, halves to even; integers unchanged."""
     return _to_whole("round", "round", x)
 
 
-@expression(domain=FLAT, forms=f"{WRITTEN_TOO} x.fix x.fix_ nc.fix_")
+@expression(domain=FLAT, forms=f"{WRITTEN_TOO} x.fix x.fix_ nc.fix_ a.*")
 def trunc(x: Expr) -> Expr:
     """Returns x truncated towards zero; integers unchanged."""
     return _to_whole("trunc", "trunc", x)
@@ -295,18 +318,30 @@ def trunc(x: Expr) -> Expr:
 
 # -- comparison and logic: bool results --------------------------------------------------------------------------------
 
-eq: OpFunction = elementwise("eq", "v0 == v1", "Returns a == b.", operands="a b", domain=BOOLS, forms=WRITTEN)
+eq: OpFunction = elementwise(
+    "eq", "v0 == v1", "Returns a == b.", operands="a b", domain=BOOLS, forms=f"{WRITTEN} a.equal"
+)
 ne: OpFunction = elementwise(
-    "ne", "v0 != v1", "Returns a != b.", operands="a b", domain=BOOLS, forms=f"{WRITTEN} x.not_equal x.not_equal_"
+    "ne",
+    "v0 != v1",
+    "Returns a != b.",
+    operands="a b",
+    domain=BOOLS,
+    forms=f"{WRITTEN} x.not_equal x.not_equal_ a.not_equal",
 )
 lt: OpFunction = elementwise(
-    "lt", "v0 < v1", "Returns a < b.", operands="a b", domain=BOOLS, forms=f"{WRITTEN} x.less x.less_"
+    "lt", "v0 < v1", "Returns a < b.", operands="a b", domain=BOOLS, forms=f"{WRITTEN} x.less x.less_ a.less"
 )
 le: OpFunction = elementwise(
-    "le", "v0 <= v1", "Returns a <= b.", operands="a b", domain=BOOLS, forms=f"{WRITTEN} x.less_equal x.less_equal_"
+    "le",
+    "v0 <= v1",
+    "Returns a <= b.",
+    operands="a b",
+    domain=BOOLS,
+    forms=f"{WRITTEN} x.less_equal x.less_equal_ a.less_equal",
 )
 gt: OpFunction = elementwise(
-    "gt", "v0 > v1", "Returns a > b.", operands="a b", domain=BOOLS, forms=f"{WRITTEN} x.greater x.greater_"
+    "gt", "v0 > v1", "Returns a > b.", operands="a b", domain=BOOLS, forms=f"{WRITTEN} x.greater x.greater_ a.greater"
 )
 ge: OpFunction = elementwise(
     "ge",
@@ -314,25 +349,34 @@ ge: OpFunction = elementwise(
     "Returns a >= b.",
     operands="a b",
     domain=BOOLS,
-    forms=f"{WRITTEN} x.greater_equal x.greater_equal_",
+    forms=f"{WRITTEN} x.greater_equal x.greater_equal_ a.greater_equal",
 )
 logical_and: OpFunction = elementwise(
-    "logical_and", "v0 && v1", "True if both are nonzero.", operands="a b", domain=BOOLS, forms=WRITTEN
+    "logical_and", "v0 && v1", "True if both are nonzero.", operands="a b", domain=BOOLS, forms=f"{WRITTEN} a.*"
 )
 logical_or: OpFunction = elementwise(
-    "logical_or", "v0 || v1", "True if one or both are nonzero.", operands="a b", domain=BOOLS, forms=WRITTEN
+    "logical_or", "v0 || v1", "True if one or both are nonzero.", operands="a b", domain=BOOLS, forms=f"{WRITTEN} a.*"
 )
 logical_xor: OpFunction = elementwise(
-    "logical_xor", "logical_xor(v0, v1)", "True if exactly one is nonzero.", operands="a b", domain=BOOLS, forms=WRITTEN
+    "logical_xor",
+    "logical_xor(v0, v1)",
+    "True if exactly one is nonzero.",
+    operands="a b",
+    domain=BOOLS,
+    forms=f"{WRITTEN} a.*",
 )
-logical_not: OpFunction = elementwise("logical_not", "!v0", "True if x is zero.", domain=BOOLS, forms=WRITTEN)
-isnan: OpFunction = elementwise("isnan", "isnan(v0)", "True if x is NaN.", domain=BOOLS, forms=METHOD)
+logical_not: OpFunction = elementwise("logical_not", "!v0", "True if x is zero.", domain=BOOLS, forms=f"{WRITTEN} a.*")
+isnan: OpFunction = elementwise("isnan", "isnan(v0)", "True if x is NaN.", domain=BOOLS, forms=f"{METHOD} a.*")
 signbit: OpFunction = elementwise(
-    "signbit", "signbit(v0)", "True if the sign bit of x is set, also of -0 and NaN.", domain=BOOLS, forms=METHOD
+    "signbit",
+    "signbit(v0)",
+    "True if the sign bit of x is set, also of -0 and NaN.",
+    domain=BOOLS,
+    forms=f"{METHOD} a.*",
 )
-isinf: OpFunction = elementwise("isinf", "isinf(v0)", "True if x is infinite.", domain=BOOLS, forms=METHOD)
+isinf: OpFunction = elementwise("isinf", "isinf(v0)", "True if x is infinite.", domain=BOOLS, forms=f"{METHOD} a.*")
 isfinite: OpFunction = elementwise(
-    "isfinite", "isfinite(v0)", "True if x is neither infinite nor NaN.", domain=BOOLS, forms=METHOD
+    "isfinite", "isfinite(v0)", "True if x is neither infinite nor NaN.", domain=BOOLS, forms=f"{METHOD} a.*"
 )
 
 

@@ -20,12 +20,12 @@ import numpy as np
 from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import canonical
 from netcl.core.errors import DTypeError, KernelBuildError, ShapeError, UnsupportedError
+from netcl.core.kernel_selector import KernelConfig, get_kernel_selector
 from netcl.core.kernels import work_group_tuner
 from netcl.core.memory import opencl_queue
 from netcl.core.process.user_frame import level_outside
 from netcl.core.tuning import measurements
 from netcl.core.tuning.candidates import config_of
-from netcl.core.tuning.selector import KernelConfig, get_kernel_selector
 from netcl.profiling.problems import PLAIN, PROBLEMS, Problem
 from netcl.profiling.timing import format_seconds, timing
 from netcl.profiling.trace import profile

@@ -18,9 +18,9 @@ from typing import Any
 from netcl.core import config, manager
 from netcl.core.__about__ import __version__
 from netcl.core.backend.registry import engine_for
+from netcl.core.kernel_selector import get_kernel_selector
 from netcl.core.tuning import measurements, shipped
 from netcl.core.tuning.candidates import config_of
-from netcl.core.tuning.selector import get_kernel_selector
 from netcl.profiling.autotuner import is_right
 from netcl.profiling.problems import PROBLEMS
 from netcl.profiling.trials import safe_kernels

@@ -366,7 +366,7 @@ class Optimizer:
                 value, dtype = 0.0 if name == MASTER else self.initial_state(name, group), compute_dtype(p.dtype)
                 shape = state_shape(rule, name, p.shape)
                 states[name] = Tensor.full(shape, value, dtype, queue=p.queue, persistent=True)
-        return [states[name] for name in names]
+        return list(map(states.__getitem__, names))
 
     # -- state
     # -----------------------------------------------------------------------------------------------------------

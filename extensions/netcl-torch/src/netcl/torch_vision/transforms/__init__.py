@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from netcl.data import transforms as on_host
-from netcl.torch_vision.refused import Refusals
+from netcl.torch_vision.refused import refused
 from netcl.torch_vision.transforms import functional, host_chain, v2  # noqa: F401
 
 __all__ = sorted({*on_host.__all__} - {"Draws", "Image", "Transform", "register_image_type", "use_draws"})
@@ -47,16 +47,4 @@ class ToPILImage(on_host.ToPILImage):
 
 _CONVERSIONS: dict[type, Callable[[Any], Any]] = {ToTensor: on_host.ToTensor(), PILToTensor: on_host.PILToTensor()}
 
-_refusals = Refusals(
-    "transforms",
-    "AugMix AutoAugment AutoAugmentPolicy ElasticTransform",
-    "take RandAugment or TrivialAugmentWide, or compose transforms by RandomChoice and RandomApply",
-)
-
-
-def __getattr__(name: str) -> Any:
-    return _refusals.find(name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_refusals.names])
+__getattr__, __dir__ = refused("transforms", globals())

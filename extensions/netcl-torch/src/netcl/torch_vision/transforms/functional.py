@@ -8,7 +8,7 @@ import numpy as np
 
 from netcl.core import Tensor
 from netcl.data.transforms import functional as on_host
-from netcl.torch_vision.refused import Refusals
+from netcl.torch_vision.refused import refused
 from netcl.torch_vision.tensors import tensor_of
 
 __all__ = [*on_host.__all__]
@@ -38,14 +38,4 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
     return on_host.to_pil_image(pic, mode)
 
 
-_refusals = Refusals(
-    "transforms.functional", "elastic_transform", "elastic deformation is not written; use affine or perspective"
-)
-
-
-def __getattr__(name: str) -> Any:
-    return _refusals.find(name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_refusals.names])
+__getattr__, __dir__ = refused("transforms.functional", globals())

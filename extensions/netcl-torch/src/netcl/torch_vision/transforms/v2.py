@@ -7,7 +7,7 @@ from typing import Any
 
 from netcl.core import Tensor
 from netcl.data.transforms import v2 as on_host
-from netcl.torch_vision.refused import Refusals
+from netcl.torch_vision.refused import refused
 from netcl.torch_vision.transforms import functional as of_version_1
 from netcl.torch_vision.transforms import host_chain, v2_functional
 
@@ -74,19 +74,4 @@ _CONVERSIONS: dict[type, Callable[[Any], Any]] = {
     ToImage: _array_of,
 }
 
-_refusals = Refusals(
-    "transforms.v2",
-    "AugMix AutoAugment AutoAugmentPolicy ClampBoundingBoxes ClampKeyPoints "
-    "ConvertBoundingBoxFormat CutMix ElasticTransform JPEG MixUp "
-    "RandomIoUCrop RandomPhotometricDistort RandomShortestSize RandomZoomOut "
-    "SanitizeBoundingBoxes SanitizeKeyPoints ScaleJitter UniformTemporalSubsample",
-    "the transforms of images are in netcl.data.transforms.v2",
-)
-
-
-def __getattr__(name: str) -> Any:
-    return _refusals.find(name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_refusals.names])
+__getattr__, __dir__ = refused("transforms.v2", globals())

@@ -28,7 +28,8 @@ def run_plan(context: GradContext, node: GradNode, grads: list[Tensor | None], w
     plan, program, shapes, needs, scalars = node.static
     loaded: set[int] | None = None
     if None in [None if grad is None else 0 for grad in grads]:  # a tensor compares its elements
-        plan = narrowed(program, shapes, needs, tuple([grad is not None for grad in grads]))
+        given = tuple([grad is not None for grad in grads])
+        plan = program.gradients.get((needs, given)) or narrowed(program, shapes, needs, given)
         loaded = {source for part in plan.programs for source in part.sources}
     saved = node.unpack(loaded)
     if context.create_graph and plan.outputs:
@@ -80,7 +81,7 @@ def _run_programs(
     else:
         values = [*saved, *[_arranged(context, plan, position, grads) for position in range(len(grads))]]
     for program in plan.programs:
-        if program.shared or any(wanted[slot] for slot in program.inputs):
+        if program.shared or any(map(wanted.__getitem__, program.inputs)):
             inputs = tuple([values[source] for source in program.sources])
             outs = call_row(program.row, inputs, {"scalars": scalars}, context.create_graph)
             outs = outs if isinstance(outs, tuple) else (outs,)

@@ -162,8 +162,8 @@ class RuleStep:
     def node(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], results: Sequence[Any]) -> GradNode:
         """Returns the node of a call that returned ``results``."""
         static = self._static
-        edges = tuple([edge_of(_at(args, kwargs, way)) for way in self._edges])
-        saved = [to_save(_at(args, kwargs, way)) for way in self._saves]
+        edges = tuple([edge_of(args[way] if type(way) is int else _at(args, kwargs, way)) for way in self._edges])
+        saved = [to_save(args[way] if type(way) is int else _at(args, kwargs, way)) for way in self._saves]
         for index in self._results:
             saved.append(results[index].detach())
         if static.row.vjp is not None and isinstance(results[0], Tensor):
@@ -175,13 +175,14 @@ class RuleStep:
         return GradNode(static.row.name, run_rule, edges, tuple(saved), len(results), static)
 
 
-# The way to a tensor among the arguments of a call: its position or name, and its positions in lists there.
-_Way = tuple[Any, ...]
+# The way to a tensor among the arguments of a call: its position, or its position or name and its positions in lists.
+_Way = Any
 
 
 def _way(where: Any, *among: int) -> _Way:
     # The arguments of *tensors are at positions of their own.
-    return (where[among[0]], *among[1:]) if isinstance(where, tuple) else (where, *among)
+    way = (where[among[0]], *among[1:]) if isinstance(where, tuple) else (where, *among)
+    return way[0] if len(way) == 1 and type(way[0]) is int else way
 
 
 def _at(args: tuple[Any, ...], kwargs: Mapping[str, Any], way: _Way) -> Any:

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -335,8 +336,7 @@ def evaluate_each(
         return []
     before_write()
     results: list[tuple[Any, ...]] = inputs[0][0].engine.run_each(outputs, inputs, shared, scalars, **kwargs)
-    for targets in kwargs.get("out") or ():
-        flush(targets)
+    flush(chain.from_iterable(kwargs.get("out") or ()))
     return results
 
 

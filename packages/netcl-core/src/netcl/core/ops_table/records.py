@@ -113,7 +113,12 @@ def _with_values(key: list[Any], values: tuple[Any, ...], kwargs: Mapping[str, A
     """
     places = 0 if row is None or not row.leading else len(values) if row.open else len(row.operands)
     for place, value in enumerate(values):
-        if not _added(key, value, place < places):
+        kind = type(value)
+        if kind in _STATIC:
+            key += (kind, value)
+        elif place < places and isinstance(value, TensorData):
+            key += (value.engine, value.shape, value.dtype)
+        elif not _added(key, value, place < places):
             return None
     for name, value in kwargs.items():
         key.append(name)

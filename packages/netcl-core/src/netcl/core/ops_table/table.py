@@ -53,9 +53,10 @@ class OpRow:
     call; None for a call that is more than one matrix product. ``view``: a computed row gives a view of its operand
     where its strides allow one.
 
-    ``forms``: the other forms in which PyTorch has the op, with ``*`` for its name: ``x.*`` a method, ``x.*_`` the
-    method that writes the result into the tensor, ``nc.*_`` the function that does, ``F.*`` a function of
-    nn.functional with the argument ``inplace``, ``F.*_`` the one that writes.
+    ``forms``: the other forms in which PyTorch or the array API standard has the op, with ``*`` for its name: ``x.*`` a
+    method, ``x.*_`` the method that writes the result into the tensor, ``nc.*_`` the function that does, ``F.*`` a
+    function of nn.functional with the argument ``inplace``, ``F.*_`` the one that writes, ``a.*`` a function of
+    netcl.array_api.
     """
 
     name: str
@@ -80,7 +81,7 @@ class OpRow:
     forms: str = ""
 
     def names(self, space: str, written: bool = False) -> list[str]:
-        """Returns names of forms in ``space`` (x, nc or F): plain ones, or ``written`` ones without their last _."""
+        """Returns names of forms in ``space`` (x, nc, F or a): plain ones, or ``written`` ones without their last _."""
         forms = (form.partition(".") for form in self.forms.split())
         names = [name.replace("*", self.name) for place, _, name in forms if place == space]
         return [name.removesuffix("_") for name in names if name.endswith("_") == written]

@@ -217,7 +217,7 @@ class TensorData:
     @property
     def nbytes(self) -> int:
         """Bytes of the elements (the buffer may be larger)."""
-        return self.size * dtypes.itemsize(self.dtype)
+        return math.prod(self.shape) * dtypes.SIZES[self.dtype]
 
 
 def requires_grad(values: Iterable[Any]) -> bool:

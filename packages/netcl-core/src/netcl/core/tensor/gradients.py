@@ -211,38 +211,39 @@ def grad_fn_of(tensor: Any) -> Any:
 class Shared:
     """The gradient of several leaves on one storage, a tensor and the Parameter made of it.
 
-    ``first_use`` is "read", "cleared" (set to None) or "set" after the first use since ``watch``, else None. A
-    function in ``before_use`` is called before each use: the gradient may still have to be computed.
+    ``value`` is the gradient, which code reads without ``grad`` if there is no ``before_use`` and nothing is
+    ``watched``. ``first_use`` is "read", "cleared" (set to None) or "set" after the first use since ``watch``, else
+    None. A function in ``before_use`` is called before each use: the gradient may still have to be computed.
     """
 
-    __slots__ = ("_grad", "_watched", "before_use", "first_use")
+    __slots__ = ("before_use", "first_use", "value", "watched")
 
     def __init__(self, grad: Any) -> None:
-        self._grad: Any = grad
-        self._watched = False
+        self.value: Any = grad
+        self.watched = False
         self.before_use: Callable[[], None] | None = None
         self.first_use: str | None = None
 
     def watch(self) -> None:
         """Begins to wait for the first use."""
-        self._watched, self.first_use = True, None
+        self.watched, self.first_use = True, None
 
     @property
     def grad(self) -> Any:
         """The gradient."""
         if self.before_use is not None:
             self.before_use()
-        if self._watched:
-            self._watched, self.first_use = False, "read"
-        return self._grad
+        if self.watched:
+            self.watched, self.first_use = False, "read"
+        return self.value
 
     @grad.setter
     def grad(self, grad: Any) -> None:
         if self.before_use is not None:
             self.before_use()
-        if self._watched:
-            self._watched, self.first_use = False, "cleared" if grad is None else "set"
-        self._grad = grad
+        if self.watched:
+            self.watched, self.first_use = False, "cleared" if grad is None else "set"
+        self.value = grad
 
 
 def make_leaf(leaf: Any, value: Any) -> None:

@@ -27,7 +27,7 @@ from netcl.core.errors import (
 )
 from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
-from netcl.core.ops_table.hook_stack import before_write, event, settle
+from netcl.core.ops_table.hook_stack import before_write, event, hooks_of_thread, settle
 from netcl.core.process import naming
 from netcl.core.tensor import dlpack, gradients, in_place, printing
 from netcl.core.tensor.absent import ABSENT, AbsentMember
@@ -579,15 +579,22 @@ class Tensor(Creation["Tensor"]):
     def grad(self) -> Tensor | None:
         """The gradient that backward passes have added up here; None for none."""
         grad = self._grad
-        return grad.grad if type(grad) is gradients.Shared else grad  # type: ignore[no-any-return]
+        if type(grad) is gradients.Shared:
+            grad = grad.value if grad.before_use is None and not grad.watched else grad.grad
+        return grad  # type: ignore[no-any-return]
 
     @grad.setter
     def grad(self, grad: Tensor | None) -> None:
         if grad is not None and getattr(grad, "shape", self.shape) != self.shape:
             raise ShapeError(f"grad: expected the shape {self.shape} of the tensor, got {grad.shape}")
-        settle("a gradient was set")  # by no call, so that a captured step would not do it
-        if type(self._grad) is gradients.Shared:
-            self._grad.grad = grad
+        if hooks_of_thread.state[1]:
+            settle("a gradient was set")  # by no call, so that a captured step would not do it
+        shared = self._grad
+        if type(shared) is gradients.Shared:
+            if shared.before_use is None and not shared.watched:
+                shared.value = grad
+            else:
+                shared.grad = grad
         else:
             self._grad = grad
 

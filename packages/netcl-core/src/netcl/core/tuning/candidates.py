@@ -14,17 +14,19 @@ from typing import Any, NamedTuple, TypeAlias
 
 from netcl.core import config
 from netcl.core.device.capabilities import DeviceProfile
-from netcl.core.dtypes import itemsize
+from netcl.core.device.profile import ExtendedDeviceProfile
+from netcl.core.dtypes import is_floating, itemsize
 from netcl.core.tuning import matrix_units, small_channels, tiles, winograd
 from netcl.core.tuning.conv_plans import blocks_of, conv_plan, dense, restricted
+from netcl.core.tuning.kernel_config import KernelConfig, KernelVariant
 from netcl.core.tuning.matmul_precision import get_float32_matmul_precision
-from netcl.core.tuning.original_api import SMALL_OUTPUT, KernelConfig, KernelVariant
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps, has_short_offsets
 from netcl.core.tuning.traits import Traits
 from netcl.core.tuning.unit_table import UNITS
 
 CONV_WORKSPACE = 16 * 2**20  # bytes of padded images at a time; a single image may take more
 GPU_CONV_WORKSPACE = 64 * 2**20  # the same for devices that need many work-groups at a time
+SMALL_OUTPUT = 256  # positions of a convolution's output below which NETCL_CONV_TILED_LOCAL applies
 _SMALL = 1 << 20  # products below which one work-item per result may win on a CPU
 _LONG = 512  # products from which on sums of few narrow tiles are computed by split-K on a GPU
 _DEPTHWISE_ROWS, _DEPTHWISE_MOST = 4, 64  # rows, and terms or columns, of the kernels for depthwise convolutions
@@ -399,3 +401,83 @@ def entry_points(kernel: str) -> tuple[str, ...]:
     """Returns the names in a launch log that show that ``kernel`` ran, one of ``KernelConfig.extra["kernel"]``."""
     row = CONTRACTIONS.get(kernel) or CONVOLUTIONS.get(kernel)
     return (kernel,) if row is None else row.functions or (kernel,)
+
+
+# ------------------------------------------------------------------------------------------------------- original API
+
+
+class SizeRow(NamedTuple):
+    """A variant of the original API, which names one for sizes: the first row of an op with
+    ``applies(profile, sizes, flags)``.
+
+    ``tile`` is (m, n, k); ``work`` the outputs of a work-item along m and n, ``lanes`` those of a vector, 0 if the
+    device decides.
+    """
+
+    variant: str
+    applies: Callable[[ExtendedDeviceProfile, Any, Any], Any] = lambda profile, sizes, flags: True
+    tile: tuple[int, int, int] | None = None
+    work: int = 1
+    lanes: int = 1
+    local: bool = True
+
+
+def _flops(sizes: tuple[int, ...]) -> int:
+    return 2 * prod(sizes)
+
+
+_WHOLE = (None, 4, 4)  # the tile, outputs and lanes of a row whose kernel has no tile
+
+# Sizes of conv2d are the kernel, the stride and the positions of the output.
+SIZE_ROWS: dict[str, tuple[SizeRow, ...]] = {
+    "matmul": (
+        SizeRow("MATMUL_NAIVE", lambda profile, s, flags: s[0] * s[1] < 256 or _flops(s) < 1e5, local=False),
+        SizeRow("MATMUL_TILED", lambda profile, s, flags: _flops(s) < 1e7, (16, 16, 16)),
+        SizeRow(
+            "MATMUL_VECTORIZED", lambda profile, s, flags: flags[0] and profile.prefers_vectors, (64, 64, 16), 0, 0,
+        ),
+        SizeRow("MATMUL_REGISTER_TILED", tile=(64, 64, 16), work=0),
+    ),
+    "conv2d": (
+        SizeRow("CONV2D_IM2COL", lambda profile, s, flags: profile.is_cpu, (64, 64, 16), 4),
+        SizeRow("CONV2D_WINOGRAD", lambda profile, s, flags: flags[0] and s[:2] == ((3, 3), (1, 1)), (32, 32, 8), 4),
+        SizeRow(
+            "CONV2D_TILED_LOCAL", lambda profile, s, flags: flags[1] and s[0] != (1, 1) and s[2] < SMALL_OUTPUT,
+            (16, 16, 8),
+        ),
+        SizeRow("CONV2D_IMPLICIT_GEMM", tile=(64, 64, 16), work=4),
+    ),
+    "elementwise": (
+        SizeRow("ELEMENTWISE_VECTORIZED", lambda profile, s, flags: s[0] >= 1024 and flags[0], None, 0, 0, False),
+        SizeRow("ELEMENTWISE_SCALAR", local=False),
+    ),
+    "reduction": (
+        SizeRow("REDUCTION_SEQUENTIAL", lambda profile, s, flags: s[0] < 256, local=False),
+        SizeRow("REDUCTION_PARALLEL", lambda profile, s, flags: s[0] < 65536, *_WHOLE),
+        SizeRow("REDUCTION_WORKGROUP", lambda profile, s, flags: True, *_WHOLE),
+    ),
+    "batchnorm": (
+        SizeRow("BATCHNORM_FUSED", lambda profile, s, flags: flags[1] and not flags[0], *_WHOLE),
+        SizeRow("BATCHNORM_NAIVE", lambda profile, s, flags: True, *_WHOLE),
+    ),
+}  # fmt: skip
+
+
+def config_by_sizes(profile: ExtendedDeviceProfile, op: str, sizes: Any, dtype: str, *flags: Any) -> KernelConfig:
+    """Returns the config of the original API for an op, within the device's limits."""
+    if op == "conv2d":
+        flags = (flags[0] and is_floating(dtype), flags[1])
+    row = next(row for row in SIZE_ROWS[op] if row.applies(profile, sizes, flags))
+    tile, most = row.tile, max(1, profile.base.max_work_group_size)
+    lanes = row.lanes or (max(4, min(profile.vector_width, 16)) if tile else 8 if itemsize(dtype) <= 2 else 4)
+    work = row.work or (lanes if not tile else 8 if profile.has_many_registers else 4)
+    (columns, rows), k = (tile[1] // work, tile[0] // work) if tile else (16, 16), tile[2] if tile else 1
+    memory = profile.base.local_mem_size // max(4, itemsize(dtype)) if profile.base.opencl_c_version else 1 << 62
+    while columns * rows > most or (tile and (columns + rows) * work * k > memory and columns * rows * k > 1):
+        halved = (columns, rows // 2, k) if rows >= columns else (columns // 2, rows, k)
+        columns, rows, k = (columns, rows, k // 2) if columns * rows <= most and k > 1 else halved
+    m, n, k = (rows * work, columns * work, k) if tile else (32, 32, 8)
+    extra = {"kind": flags[0], "stages": 1 + (row.variant == "REDUCTION_WORKGROUP")} if op == "reduction" else {}
+    local, group = bool(flags[0]) if op == "batchnorm" else row.local, 1 << min(256, most).bit_length() - 1
+    variant = KernelVariant[row.variant]
+    return KernelConfig(variant, m, n, k, work, group, (columns, rows), local, lanes > 1, lanes, extra)

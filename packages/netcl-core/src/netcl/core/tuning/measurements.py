@@ -25,14 +25,8 @@ from netcl.core.device.discovery import drivers_loaded, manager
 from netcl.core.device.profile import ExtendedDeviceProfile, extended_device_profile
 from netcl.core.process import cache_files
 from netcl.core.tuning import shipped
-from netcl.core.tuning.selector import (
-    KernelConfig,
-    KernelSelector,
-    KernelVariant,
-    forget_choices,
-    get_kernel_selector,
-    keep_on_disk,
-)
+from netcl.core.tuning.choices import KernelChoices, choices_of, forget_choices, keep_on_disk
+from netcl.core.tuning.kernel_config import KernelConfig, KernelVariant
 
 # Sizes of a shape that a measurement may differ in, at most by the factor 2; the following fields must be the same.
 _SCALED = {"matmul": 3, "conv2d": 5}
@@ -43,7 +37,7 @@ Entries = dict[tuple[str, Shape, str], "KernelConfig | None"]  # None: the kerne
 
 _tables: dict[str, Entries] = {}
 _shipped: dict[str, Entries] = {}
-_selectors: dict[Any, KernelSelector] = {}  # by engine
+_choices: dict[Any, KernelChoices] = {}  # by engine
 _lock = threading.RLock()
 
 
@@ -56,23 +50,23 @@ def fastest_kernel(engine: Any, op: str, shape: Shape, dtype: str) -> str | None
     mode = config.get("AUTOTUNE")
     if mode == "off" or engine.name != "cl":
         return None
-    key = driver_key_of(engine)
-    if mode == "cached" and not table(key):
+    key = _keys.get(engine) or driver_key_of(engine)
+    if mode == "cached" and not (_tables.get(key) or (key not in _tables and table(key))):
         package = _shipped.get(key)  # first without the device, which queries the driver
         if not (shipped_table(key, engine.queue.device) if package is None else package):
             return None
     if mode == "on" and engine.recording is not None and nearest(table(key), op, shape, dtype) is None:
         return None  # a step that is captured measures nothing
-    selector = _selectors.get(engine)
-    if selector is None:
-        selector = _selectors[engine] = get_kernel_selector(engine.queue)
-    chosen = selector.measured(op, shape, dtype)
+    choices = _choices.get(engine)
+    if choices is None:
+        choices = _choices[engine] = choices_of(engine.queue)
+    chosen = choices.measured(op, shape, dtype)
     return None if chosen is None else chosen.extra.get("kernel")
 
 
 def lookup(profile: ExtendedDeviceProfile, op: str, shape: Shape, dtype: str) -> KernelConfig | None:
     """Returns the measured config for a device, as ``kernel_selector.register_measurements`` expects it."""
-    engine = next((engine for engine, selector in list(_selectors.items()) if selector.profile == profile), None)
+    engine = next((engine for engine, choices in list(_choices.items()) if choices.profile == profile), None)
     device = _device_for(profile) if engine is None else engine.queue.device
     if device is None:
         return None
@@ -159,7 +153,7 @@ def driver_key_of(engine: Any) -> str:
     """Returns the key of an engine's driver and of its masked limits."""
     key = _keys.get(engine)
     if key is None:
-        profile = get_kernel_selector(engine.queue).profile
+        profile = choices_of(engine.queue).profile
         real = extended_device_profile(engine.queue.device)
         key = driver_key(engine.queue.device) + ("" if profile == real else f" seen as {profile.base}")
         _keys[engine] = key

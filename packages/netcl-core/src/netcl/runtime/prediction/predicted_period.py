@@ -260,7 +260,7 @@ class PredictedPeriod:
                 held = parameter._grad = gradients.Shared(held)
             held.before_use = self._before_gradient
         for gradient in self.stretch.captured._copied:
-            added = gradient.parameter._grad._grad
+            added = gradient.parameter._grad.value
             if added is not None:
                 self._mark_storage(added._storage)
 

@@ -380,7 +380,7 @@ def boundary(owner: Any, engine: Any) -> None:
     """Ends a period of the calling thread's loop: ``owner``, an optimizer on ``engine``, has taken a step. An owner can
     be another object that lives as long as its loop; with None no period begins.
     """
-    if open_here(engine) is None:
+    if engine.recording is None or open_here(engine) is None:
         _thread.predictor.boundary(owner, engine)
 
 

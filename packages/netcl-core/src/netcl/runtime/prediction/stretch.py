@@ -300,7 +300,7 @@ def as_view(value: Any, geometry: Geometry) -> Any:
 
 def _held_gradient(parameter: Any) -> Any:
     held = parameter._grad
-    return held._grad if type(held) is Shared else held
+    return held.value if type(held) is Shared else held
 
 
 def run_again(call: Call, slots: list[Any], outside: Sequence[Any]) -> list[tuple[int, Any]]:

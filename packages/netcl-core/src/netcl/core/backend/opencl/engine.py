@@ -39,7 +39,7 @@ from netcl.core.backend.protocol import Described, HostTransfer, KernelText
 from netcl.core.backend.recording import host_read_allowed, open_here, rng_state_here, unrecorded
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.discovery import DeviceHandle
-from netcl.core.dtypes import from_bfloat16, itemsize, numpy_dtype
+from netcl.core.dtypes import SIZES, from_bfloat16, itemsize, numpy_dtype
 from netcl.core.errors import BackendMismatchError, DTypeError, UnsupportedError
 from netcl.core.expr.schedule import Target
 from netcl.core.memory.queue_pools import BufferHandle, PersistentBufferPool, get_persistent_pool, opencl_queue
@@ -211,7 +211,8 @@ class OpenCLBackend(ForwardedCalls):
                 pool = self.override_pools.get(threading.get_ident(), pool)
         else:
             self._check_pool(pool)
-        allocation = pool.allocate(math.prod(shape) * itemsize(dtype), None, (shape, dtype))
+        size = SIZES.get(dtype) or itemsize(dtype)
+        allocation = pool.allocate(math.prod(shape) * size, None, (shape, dtype))
         tensor = Tensor._wrap(self, shape, dtype, allocation.buffer, None, allocation)
         if persistent:
             tensor.persistent = allocation.keep = True
@@ -421,7 +422,7 @@ class OpenCLBackend(ForwardedCalls):
             if self._flag is None:
                 self._flag = self.pool.allocate(32)
                 self.transfer.upload(self._flag.buffer, np.zeros(8, np.int32), private=True)
-        recording = open_here(self)
+        recording = open_here(self) if self.launcher.recordings else None
         if recording is not None:
             recording.mark(self._mark_flag)
         self._flag_raised = True

@@ -17,6 +17,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from netcl.core.expr.rewrite import slots, walk
 from netcl.core.expr.schedule import LONG_ITEM, MIN_ITEM, PIECE, WIDE
 from netcl.core.expr.scopes import Layout
 from netcl.core.layout import broadcast_shapes
+from netcl.core.tensor.storage import Storage
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.queue.context import QueueContext
@@ -114,7 +116,11 @@ def _in_few_launches(
     ready.plan.run(engine, [*tensors, *shared])
     for targets in out or ():
         for target in targets:
-            target._storage.written()
+            storage = target._storage
+            if type(storage) is Storage and storage.views is None:
+                storage.version += 1
+            else:
+                storage.written()
     return results
 
 
@@ -140,8 +146,14 @@ def _reduced_in_few_launches(
 _UNKNOWN = object()
 
 
+_shape_of = attrgetter("shape")
+
+
 def _shapes(inputs: Sequence[Sequence[TensorData]]) -> tuple[tuple[Shape, ...], ...]:
-    return tuple([tuple([tensor.shape for tensor in members]) for members in inputs])
+    shapes = []
+    for members in inputs:
+        shapes.append(tuple(map(_shape_of, members)))
+    return tuple(shapes)
 
 
 def _in_place(
@@ -152,9 +164,10 @@ def _in_place(
         return ()
     first = {id(tensor): column for column, tensor in enumerate(inputs[0])}
     columns = [first.get(id(target)) for target in out[0]]
-    for k, column in enumerate(columns):
-        if column is not None and any(targets[k] is not members[column] for members, targets in zip(inputs, out)):
-            columns[k] = None
+    for members, targets in zip(inputs, out):
+        for k, column in enumerate(columns):
+            if column is not None and targets[k] is not members[column]:
+                columns[k] = None
     return tuple(columns)
 
 

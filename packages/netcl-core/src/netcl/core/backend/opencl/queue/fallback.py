@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from netcl.core.backend.interceptors import Interceptor, Layer
 from netcl.core.errors import KernelBuildError
 from netcl.core.process.user_frame import level_outside
-from netcl.core.tuning.selector import only_plain
+from netcl.core.tuning.choices import only_plain
 
 
 class _Way(NamedTuple):

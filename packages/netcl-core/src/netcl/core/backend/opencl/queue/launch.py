@@ -106,7 +106,7 @@ class Launcher(OpenRecordings):
             if storage is not None and storage.deferred is not None:
                 storage.materialize()
         local_size = self.fit(kernel_name, global_size, local_size)
-        recording = self.recording
+        recording = self.recording if self.recordings else None
         if recording is not None:
             kernel = self._new_kernel(source, kernel_name, args, options)
             enqueue = partial(cl.enqueue_nd_range_kernel, self.queue, kernel, global_size, local_size)
@@ -405,11 +405,16 @@ class PreparedLaunch:
         already.
         """
         launcher = self._launcher
-        taken = self.take()
+        taken = self.kernels.pop() if self.kernels else self.take()
         kernel, set_arg, event_free = taken
         for position, buffer in zip(self.positions, buffers):
             if type(buffer) is not _Buffer:
-                buffer = _buffer_of(buffer, self.name, position)
+                storage = buffer._storage
+                allocation = storage.allocation
+                if storage.deferred is not None or (allocation is not None and allocation.buffer is None):
+                    buffer = _buffer_of(buffer, self.name, position)
+                else:
+                    buffer = storage.buffer
             set_arg(position, buffer)
         if waiting and not in_turn and launcher.deferred.waits:
             self._defer(buffers)

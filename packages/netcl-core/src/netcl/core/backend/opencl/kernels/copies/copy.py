@@ -256,10 +256,21 @@ def _scattered(
     return text, group, -(-count // (group * _EACH)) * group, argument
 
 
+def _stored(value: Any, dtype: str) -> Any:
+    """Returns a number as a NumPy scalar in the storage dtype of ``dtype``."""
+    stored = to_storage(value, dtype)[0]
+    return stored.view(np.uint8)[()] if stored.dtype == np.bool_ else stored[()]
+
+
+@lru_cache(maxsize=256)
+def _number(value: float, text: str, dtype: str) -> Any:
+    return _stored(value, dtype)
+
+
 def fill(engine: Any, tensor: TensorData, value: float) -> None:
     """Sets every element to ``value``; the first content of a persistent tensor is never recorded."""
-    stored = to_storage(value, tensor.dtype)[0]
+    # By its text: 0.0 and -0.0 are equal.
+    number = _number(value, repr(value), tensor.dtype) if type(value) in (int, float) else _stored(value, tensor.dtype)
     capacity = tensor.pool_handle.bucket_size if tensor.pool_handle is not None else 0
-    number = stored.view(np.uint8)[()] if stored.dtype == np.bool_ else stored[()]
     with unrecorded(engine.launcher) if tensor.persistent else nullcontext():
         engine.transfer.fill(tensor, tensor.nbytes, number, capacity)

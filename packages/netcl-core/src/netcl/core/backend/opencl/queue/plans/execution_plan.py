@@ -63,7 +63,7 @@ class ExecutionPlan(NamedTuple):
         for run, numbers, temporaries, ended in self.steps:
             for number, shape, dtype in temporaries:
                 tensors[number] = engine.empty(shape, dtype)
-            run(*[tensors[number] for number in numbers])
+            run(*map(tensors.__getitem__, numbers))
             for number in ended:
                 tensors[number] = None
 

@@ -75,11 +75,14 @@ def _launches(
             return None
         if launcher.sink is not None or override_pools:
             return None
-        results = [make() for make in makers]
-        if any(result is None for result in results):
-            return None
+        results: list[Tensor] = []
+        for make in makers:
+            result = make()
+            if result is None:
+                return None
+            results.append(result)
         try:
-            run(engine, [*[args[place] for place in places], *results])
+            run(engine, [*map(args.__getitem__, places), *results])
         except OutOfMemoryError:
             return None
         return results[0] if single else tuple(results)

@@ -1,4 +1,4 @@
-"""Reports the kernels of a device by selectors: the choice of ``candidates``, and the original API's variant."""
+"""The kernels that a device launches for sizes: the measured ones, or the choice of ``candidates``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from netcl.core import config
 from netcl.core.device.capabilities import DeviceProfile, profile_of
@@ -15,6 +15,7 @@ from netcl.core.device.profile import ExtendedDeviceProfile, extended_device_pro
 from netcl.core.dtypes import DTypeLike, canonical
 from netcl.core.tuning.candidates import (
     Convolution,
+    config_by_sizes,
     config_of,
     launched,
     product_kernel,
@@ -23,22 +24,11 @@ from netcl.core.tuning.candidates import (
     swaps,
 )
 from netcl.core.tuning.conv_plans import dense
+from netcl.core.tuning.kernel_config import KernelConfig
 from netcl.core.tuning.matmul_precision import get_float32_matmul_precision
-from netcl.core.tuning.original_api import KernelConfig, KernelVariant, config_by_sizes
 from netcl.core.tuning.problems import Contraction, Geometry
 from netcl.core.tuning.traits import Traits, traits_of
 from netcl.core.tuning.unit_table import UNITS
-
-__all__ = [
-    "KernelConfig",
-    "KernelSelector",
-    "KernelVariant",
-    "forget_choices",
-    "get_kernel_selector",
-    "register_measurements",
-    "select_conv2d_config",
-    "select_matmul_config",
-]
 
 _DTYPES = ("float32", "float64", "float16", "bfloat16")  # of contractions
 
@@ -70,20 +60,17 @@ def register_measurements(lookup: Measurements | None) -> None:
 
 def forget_choices() -> None:
     """Makes all selectors choose again."""
-    with _selectors_lock:
-        for selector in (*_selectors.values(), *_of_queues.values()):
-            selector.clear_cache()
+    with _lock:
+        for choices in _choices.values():
+            choices.clear_cache()
 
 
-class KernelSelector:
-    """Chooses a KernelConfig per (operation, shape, dtype, flags), once each; thread-safe.
+Choices = TypeVar("Choices", bound="KernelChoices")
 
-    ``device``: a pyopencl device, a handle or a queue (None: the active device); ``profile`` instead of it, for
-    decisions about a device that is not at hand.
 
-    ``extra["kernel"]`` of matmul and conv2d names the kernel that is launched for contiguous operands (``numpy`` on the
-    NumPy engine), and ``extra["tile"]`` its (rows, columns, depth). Without a measurement ``variant`` and the other
-    fields follow the original API's rule for the sizes. A measured config has the fields of its kernel.
+class KernelChoices:
+    """The kernels of a device: a pyopencl device, a handle or a queue (None: the active device); ``profile`` instead of
+    it, for decisions about a device that is not at hand. Thread-safe.
     """
 
     def __init__(self, device: Any = None, profile: ExtendedDeviceProfile | DeviceProfile | None = None) -> None:
@@ -108,13 +95,13 @@ class KernelSelector:
             self._traits = traits_of(base, base._device, self.profile.vector_width)
         return self._traits
 
-    def with_plain(self, dtype: str) -> KernelSelector:
-        """Returns a selector of the same profile for a queue on which contractions of ``dtype`` are run by the plain
+    def with_plain(self: Choices, *dtypes: str) -> Choices:
+        """Returns the choices of the same profile for a queue on which contractions of ``dtypes`` are run by the plain
         kernel, because the driver did not build the others there.
         """
-        selector = KernelSelector(profile=self.profile)
-        selector._traits, selector._plain = self._traits, self._plain | {dtype}
-        return selector
+        choices = type(self)(profile=self.profile)
+        choices._traits, choices._plain = self._traits, self._plain.union(dtypes)
+        return choices
 
     def measured(self, op: str, shape: tuple[Any, ...], dtype: str) -> KernelConfig | None:
         """Returns the measured config for a shape; None if there is none, or if NETCL_AUTOTUNE=off or
@@ -129,63 +116,10 @@ class KernelSelector:
             lookup = _measurements or _on_disk
             return self._measured.setdefault(key, lookup and lookup(self.profile, op, shape, dtype))
 
-    def select_matmul_kernel(
-        self, M: int, N: int, K: int, dtype: DTypeLike = "float32", allow_vectorized: bool = True
-    ) -> KernelConfig:
-        """Returns the config for (M, K) @ (K, N): naive if MN < 256 or 2MNK < 1e5, tiled below 1e7, else
-        register-tiled.
-
-        Large problems are vectorized on OpenCL CPUs and on GPUs that prefer vectors of four floats.
+    def config(self, op: str, sizes: tuple[Any, ...], dtype: DTypeLike, *flags: Any) -> KernelConfig:
+        """Returns the measured config of the launched kernel, or the original API's for the sizes with the launched
+        kernel in ``extra``; the same object for the same arguments and settings.
         """
-        return self._choose("matmul", (M, N, K), dtype, allow_vectorized)
-
-    def select_conv2d_kernel(
-        self,
-        batch: int,
-        in_channels: int,
-        out_channels: int,
-        height: int,
-        width: int,
-        kernel_h: int,
-        kernel_w: int,
-        stride: int | tuple[int, int] = 1,
-        padding: int | tuple[int, int] = 0,
-        dtype: DTypeLike = "float32",
-    ) -> KernelConfig:
-        """Returns the config for a convolution of (batch, in_channels, height, width) by (out_channels, in_channels,
-        kernel_h, kernel_w).
-
-        CPUs im2col; 1x1 implicit GEMM; 3x3 with stride 1 Winograd unless NETCL_CONV_WINOGRAD=0; fewer than 256 output
-        positions tiled local memory with NETCL_CONV_TILED_LOCAL=1; else implicit GEMM.
-        """
-        sizes = (batch, in_channels, out_channels, height, width, kernel_h, kernel_w, _pair(stride), _pair(padding))
-        return self._choose("conv2d", sizes, dtype, config.get("CONV_WINOGRAD"), config.get("CONV_TILED_LOCAL"))
-
-    def select_elementwise_kernel(
-        self, n: int, dtype: DTypeLike = "float32", allow_vectorized: bool = True
-    ) -> KernelConfig:
-        """Returns the original API's rule for n elements: vectorized from 1024 on, 8 wide for dtypes of one or two
-        bytes, else 4.
-
-        Generated kernels of expressions do not use it.
-        """
-        return self._choose("elementwise", (n,), dtype, allow_vectorized)
-
-    def select_reduction_kernel(self, n: int, kind: str = "sum") -> KernelConfig:
-        """Returns the original API's rule for n elements per result: sequential below 256, parallel below 65536, else
-        in stages over work-groups. Generated kernels do not use it.
-        """
-        return self._choose("reduction", (n,), "float32", kind)
-
-    def select_batchnorm_kernel(
-        self, batch: int, channels: int, spatial: int, training: bool = True, fuse_relu: bool = False
-    ) -> KernelConfig:
-        """Returns the original API's rule: fused with the ReLU exactly when ``fuse_relu`` and not ``training``.
-        Generated kernels do not use it.
-        """
-        return self._choose("batchnorm", (batch, channels, spatial), "float32", training, fuse_relu)
-
-    def _choose(self, op: str, sizes: tuple[Any, ...], dtype: DTypeLike, *flags: Any) -> KernelConfig:
         name = canonical(dtype)
         measured = config.get("AUTOTUNE") != "off" and not config.get("DETERMINISTIC")
         key = (op, sizes, name, flags, measured, config.get("KERNEL_STRATEGY"), get_float32_matmul_precision())
@@ -265,10 +199,6 @@ def _product_of(is_cpu: bool, m: int, n: int, k: int) -> Contraction:
     )  # fmt: skip
 
 
-def _pair(value: int | tuple[int, int]) -> tuple[int, int]:
-    return (value, value) if isinstance(value, int) else (int(value[0]), int(value[1]))
-
-
 def _opencl_device(device: Any) -> Any:
     """Returns the pyopencl device behind a device, handle or queue; None for NumPy."""
     is_queue = hasattr(device, "finish")
@@ -292,55 +222,32 @@ def _seen_profile(device: Any) -> ExtendedDeviceProfile:
     return replace(real, base=seen, family=family, unified_memory=seen.unified_memory)
 
 
-_selectors: dict[Any, KernelSelector] = {}  # by profile
-_of_queues: dict[Any, KernelSelector] = {}  # of queues on which kernels failed to build
-_selectors_lock = threading.RLock()
+_choices: dict[tuple[Any, ...], Any] = {}  # by class, profile and dtypes of plain kernels
+_plain: dict[Any, frozenset[str]] = {}  # by queue, the dtypes of kernels that failed to build
+_lock = threading.RLock()
 
 
-def get_kernel_selector(device: Any = None) -> KernelSelector:
-    """Returns the selector of a device (a pyopencl device, handle or queue; None: the active device).
+def choices_of(device: Any, kind: Any = KernelChoices) -> Any:
+    """Returns the choices of a device (a pyopencl device, handle or queue; None: the active device).
 
-    Devices of one profile share a selector, except for a queue on which kernels failed to build: it has its own, which
-    names the plain kernel for them. A pyopencl device is treated like a queue without failures.
+    Devices of one profile share them, except for a queue on which kernels failed to build: its choices name the plain
+    kernel for them. A pyopencl device is treated like a queue without failures.
     """
     if device is None:
         device = get_active_device()
-    of_queue = _of_queues.get(device.queue if isinstance(device, DeviceHandle) else device)
-    if of_queue is not None:
-        return of_queue
+    plain = _plain.get(device.queue if isinstance(device, DeviceHandle) else device, frozenset())
     profile = _seen_profile(device)
-    selector = _selectors.get(profile)
-    if selector is None:
-        with _selectors_lock:
-            selector = _selectors.setdefault(profile, KernelSelector(profile=profile))
-    return selector
+    choices = _choices.get((kind, profile, plain))
+    if choices is None:
+        with _lock:
+            made = kind(profile=profile).with_plain(*plain)
+            choices = _choices.setdefault((kind, profile, plain), made)
+    return choices
 
 
 def only_plain(queue: Any, dtype: str) -> None:
     """Makes the plain kernel run all later contractions of ``dtype`` on ``queue``: its driver did not build the
     others.
     """
-    selector = get_kernel_selector(queue).with_plain(dtype)
-    with _selectors_lock:
-        _of_queues[queue] = selector
-
-
-def select_matmul_config(M: int, N: int, K: int, device: Any = None) -> KernelConfig:
-    """Returns ``get_kernel_selector(device).select_matmul_kernel(M, N, K)``."""
-    return get_kernel_selector(device).select_matmul_kernel(M, N, K)
-
-
-def select_conv2d_config(
-    batch: int,
-    in_c: int,
-    out_c: int,
-    h: int,
-    w: int,
-    kh: int,
-    kw: int,
-    stride: int | tuple[int, int] = 1,
-    pad: int | tuple[int, int] = 0,
-    device: Any = None,
-) -> KernelConfig:
-    """Returns ``get_kernel_selector(device).select_conv2d_kernel(batch, in_c, ..., stride, pad)``."""
-    return get_kernel_selector(device).select_conv2d_kernel(batch, in_c, out_c, h, w, kh, kw, stride, pad)
+    with _lock:
+        _plain[queue] = _plain.get(queue, frozenset()) | {dtype}
