@@ -68,7 +68,7 @@ def packed_unpack(*parts: Tensor, format: str, dtype: Any = "float32") -> Tensor
     """Returns the numbers (rows, columns) of a matrix in a packed format, from its parts (rows, elements)."""
     engine = engine_of("packed_unpack", *parts)
     fields, _, _ = _checked("packed_unpack", parts, format)
-    return engine.packed_unpack(fields, format=format, dtype=canonical(dtype))  # type: ignore[no-any-return]
+    return engine.packed_unpack(fields, format=format, dtype=canonical(dtype))
 
 
 def _product_cases(rng: np.random.Generator) -> Cases:
@@ -108,7 +108,7 @@ def packed_product(x: Tensor, *parts: Tensor, format: str, turned: bool = False)
         raise ShapeError(f"packed_product: expected x of shape (m, {wanted}), got {x.shape}", op="packed_product")
     if not x.shape[0] * rows * columns:
         return engine.zeros((x.shape[0], columns if turned else rows), x.dtype)  # type: ignore[no-any-return]
-    return engine.packed_product(x, fields, format=format, turned=turned)  # type: ignore[no-any-return]
+    return engine.packed_product(x, fields, format=format, turned=turned)
 
 
 @composite()
