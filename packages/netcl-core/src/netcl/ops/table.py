@@ -122,6 +122,17 @@ def computed(
     return decorate
 
 
+def with_gradient(
+    vjp: Callable[[Any, Any], Mapping[str, Any]],
+    saves: Mapping[str, tuple[str, ...]],
+    *,
+    domain: Domain,
+    dtypes: str = "any",
+) -> Callable[[Callable[..., Any]], OpFunction]:
+    """Decorates as ``computed`` an op that has a gradient of its own, ``vjp``, which reads what it ``saves``."""
+    return lambda function: _define(make_row(function, "call", domain=domain, dtypes=dtypes, vjp=vjp, saves=saves))
+
+
 def viewed(*, domain: Domain, forms: str = "") -> Callable[[Callable[..., Any]], OpFunction]:
     """Decorates as ``computed`` an op with a view of its operand as the result, where strides allow one."""
     return lambda function: _define(make_row(function, "call", domain=domain, view=True, forms=forms))

@@ -1,0 +1,199 @@
+"""Unpacking packed matrices on OpenCL devices, and products with them: of few rows directly, of more by panels of
+unpacked rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from netcl.core.backend.opencl.templates import filled_program, per_work_item, traits
+from netcl.core.expr import Load
+from netcl.core.packed.formats import FORMATS, GROUP, Field, Format
+from netcl.core.process.opencl import cl
+
+if TYPE_CHECKING:
+    from netcl.core.expr.kernel_source import KernelText
+    from netcl.core.tensor.data import TensorT
+
+_FEW = 4  # rows of x on a GPU for which the matrix is unpacked in registers
+_FEW_CPU = 32  # the same on a CPU; for 64 rows panels take about the same time
+_TILE = 4  # of them that a CPU multiplies together
+_LANES = 32  # work-items of a row of the matrix on a GPU
+_LOCAL = 128
+_UNITS = 8  # work-items of a CPU's core
+_PANEL = 1 << 24  # numbers that are unpacked at a time
+_C = {"uint8": "uchar", "int8": "char", "uint16": "ushort", "float16": "half"}
+_FIELD = re.compile(r"\b(\w+)\(")
+
+
+def _read(field: Field, index: str) -> str:
+    """Returns the OpenCL C of a field at an index in a block."""
+    if field.is_vector:
+        kind = _C[field.dtype]
+        return f"(*(__global const packed_{kind}16*)({field.name} + block * {field.count} + 16 * ({index})))"
+    place = f"block * {field.count} + ({index})"
+    if field.dtype == "float16":
+        return f"vload_half({place}, {field.name})"
+    if field.is_bits:
+        return f"convert_uchar16(((ushort16)({field.name}[{place}]) >> LANES16) & (ushort16)1)"
+    return f"(float){field.name}[{place}]"
+
+
+def _eight(field: Field, index: str, block: int) -> str:
+    """Returns the same for eight times 32 neighbours, of the even groups if each group has its own."""
+    if field.count == 16:
+        return f"convert_float8(vload16(0, {field.name} + block * 16).even)"
+    if field.count == 8:
+        return f"convert_float8(vload8(0, {field.name} + block * 8))"
+    if block > 32:
+        return _read(field, index)
+    loaded = "vload_half" if field.dtype == "float16" else "vload"
+    loaded = f"{loaded}8(0, {field.name} + block)"
+    return loaded if field.dtype == "float16" else f"convert_float8({loaded})"
+
+
+def _in_c(text: str, fields: Mapping[str, Field], read: Callable[[Field, str], str] = _read) -> str:
+    """Returns an expression of the table in OpenCL C: calls of fields become reads of buffers."""
+    match = next((match for match in _FIELD.finditer(text) if match[1] in fields), None)
+    if match is None:
+        return text
+    depth, end = 1, match.end()
+    while depth:
+        depth += {"(": 1, ")": -1}.get(text[end], 0)
+        end += 1
+    inside = text[match.end() : end - 1]
+    return text[: match.start()] + read(fields[match[1]], inside) + _in_c(text[end:], fields, read)
+
+
+@lru_cache(maxsize=64)
+def program(format: str, dtype: str, kernel: str, defines: tuple[tuple[str, object], ...] = ()) -> KernelText:
+    """Returns the text of a kernel of packed matrices."""
+    row = FORMATS[format]
+    fields = {field.name: field for field in row.fields}
+    eight = partial(_eight, block=row.block)
+    kinds = {field.name: _C[field.dtype] for field in row.fields}
+    parts = {
+        "fields": ", ".join(f"read {kind} {name}" for name, kind in kinds.items()),
+        "declared": ", ".join(f"__global const {kind}* {name}" for name, kind in kinds.items()),
+        "names": ", ".join(fields),
+        "levels": ", ".join(map(str, row.levels)),
+        "codes": _in_c(row.codes, fields),
+        "scale": _in_c(row.scale, fields),
+        "offset": _in_c(row.offset, fields),
+        "scale8": _in_c(row.scale, fields, eight).replace("power(", "power8("),
+        "second8": _in_c(row.scale, fields, eight).replace(".even", ".odd"),
+        "offset8": _in_c(row.offset, fields, eight),
+    }
+    own = (("LEVELS", int(bool(row.levels))), ("OFFSET", int(bool(row.offset))), ("ZERO", row.zero))
+    sizes = (("GROUPS", row.block // GROUP), (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", GROUP // 2))
+    return filled_program(("storage", "packed_blocks", kernel), (*own, *sizes, *defines), parts)
+
+
+def _columns(parts: Sequence[Any], format: str) -> int:
+    row = FORMATS[format]
+    return int(parts[0].shape[1]) // row.fields[0].count * row.block
+
+
+def _unpack(engine: Any, parts: Sequence[TensorT], format: str, out: TensorT, first: int) -> None:
+    row, device = FORMATS[format], traits(engine)
+    blocks = out.size // row.block
+    each = per_work_item(blocks, device, row.block)
+    numbers = [np.int64(number) for number in (first * out.shape[1] // row.block, blocks, each)]
+    text = program(format, out.dtype, "packed_unpack")
+    engine.launch(text, "packed_unpack", (-(-blocks // each),), None, [*parts, out, *numbers])
+
+
+def packed_unpack(engine: Any, parts: Sequence[TensorT], *, format: str, dtype: str) -> TensorT:
+    """Returns the numbers (rows, columns) of a packed matrix."""
+    out: TensorT = engine.empty((parts[0].shape[0], _columns(parts, format)), dtype)
+    if out.size:
+        _unpack(engine, parts, format, out, 0)
+    return out
+
+
+def _few(engine: Any, x: TensorT, parts: Sequence[TensorT], format: str, rows: int) -> TensorT:
+    """Returns the product of few rows of x, which reads the matrix once."""
+    device, row, count = traits(engine), FORMATS[format], x.shape[0]
+    out: TensorT = engine.empty((count, rows), x.dtype)
+    each = -(-rows // (_UNITS * device.units)) if device.is_cpu else 1
+    numbers = [np.int64(number) for number in (count, rows, x.shape[1] // row.block, each)]
+    if device.is_cpu:
+        tile = min(count, _TILE)
+        text = program(format, x.dtype, "packed_dots", dots_defines(row, tile))
+        locals_ = [cl.LocalMemory(size) for size in _local_sizes(tile, x.shape[1])]
+        engine.launch(
+            text, "packed_dots", (-(-count // tile), -(-rows // each)), (1, 1), [x, *parts, out, *locals_, *numbers]
+        )
+        return out
+    text = program(format, x.dtype, "packed_rows", rows_defines(count))
+    size = -(-rows * _LANES // _LOCAL) * _LOCAL
+    engine.launch(text, "packed_rows", (size,), (_LOCAL,), [x, *parts, out, *numbers[1:]])
+    return out
+
+
+def dots_defines(row: Format, tile: int) -> tuple[tuple[str, object], ...]:
+    """Returns the definitions of packed_dots.cl for a format and ``tile`` rows of x."""
+    own_scales = int("scales(g)" in row.scale)
+    center = 8 if row.offset else 0
+    return ("ROWS", tile), ("SINGLE", own_scales), ("WHOLE", int(row.block > 32)), ("CENTER", center)
+
+
+def rows_defines(count: int) -> tuple[tuple[str, object], ...]:
+    """Returns the definitions of packed_rows.cl for ``count`` rows of x."""
+    return ("LANES", _LANES), ("GROUP", _LOCAL), ("ROWS", count)
+
+
+def _local_sizes(count: int, columns: int) -> tuple[int, int, int]:
+    """Returns the bytes of rows of x in shorts, of their scales and of their sums, see packed_dots.cl."""
+    padded = -(-columns // 256) * 8
+    return 2 * count * columns, 4 * count * padded, 4 * count * padded
+
+
+def _by_panels(engine: Any, x: TensorT, parts: Sequence[TensorT], format: str, turned: bool) -> TensorT:
+    """Returns the product of many rows of x: with panels of rows of the matrix that are unpacked for it."""
+    rows, columns = parts[0].shape[0], _columns(parts, format)
+    step = max(1, _PANEL // columns)
+    if rows <= step:
+        whole: TensorT = packed_unpack(engine, parts, format=format, dtype=x.dtype)
+        result: TensorT = engine.matmul(x, whole, transpose_b=not turned)
+        return result
+    m = x.shape[0]
+    out: TensorT = engine.zeros((m, columns), x.dtype) if turned else engine.empty((m, rows), x.dtype)
+    for first in range(0, rows, step):
+        count = min(step, rows - first)
+        panel = engine.empty((count, columns), x.dtype)
+        _unpack(engine, parts, format, panel, first)
+        if turned:
+            some = engine.empty((m, count), x.dtype)
+            _move(engine, x, some, (m, count), (rows, first), (count, 0))
+            product = engine.matmul(some, panel)
+            (out,) = engine.run((Load(0, x.dtype) + Load(1, x.dtype),), (out, product))
+        else:
+            product = engine.matmul(x, panel, transpose_b=True)
+            _move(engine, product, out, (m, count), (count, 0), (rows, first))
+    return out
+
+
+def _move(
+    engine: Any, source: TensorT, out: TensorT, shape: tuple[int, int], read: tuple[int, int], written: tuple[int, int]
+) -> None:
+    """Copies a block of a matrix; ``read`` and ``written`` are the length of a row and the first column."""
+    engine.copy(
+        source, out, shape=shape, source_strides=(read[0], 1), source_offset=read[1], out_strides=(written[0], 1),
+        out_offset=written[1],
+    )  # fmt: skip
+
+
+def packed_product(engine: Any, x: TensorT, parts: Sequence[TensorT], *, format: str, turned: bool) -> TensorT:
+    """Returns x (m, columns) times the transpose of a packed matrix, or ``turned`` x (m, rows) times the matrix."""
+    device = traits(engine)
+    most = _FEW_CPU if device.is_cpu else _FEW
+    fits = sum(_local_sizes(min(x.shape[0], _TILE), x.shape[1])) <= device.local_memory
+    if turned or x.shape[0] > most or x.dtype == "float64" or (device.is_cpu and not fits):
+        return _by_panels(engine, x, parts, format, turned)
+    return _few(engine, x, parts, format, parts[0].shape[0])
