@@ -333,7 +333,7 @@ class Taken(NamedTuple):
 class PreparedLaunch:
     """A kernel with its sizes and scalars set: ``prepared(*buffers)`` sets the buffers, in order, and launches.
 
-    A buffer is a cl.Buffer or a tensor. A call takes a kernel object from ``kernels`` and puts it back when it has been
+    A buffer is a cl.Buffer or a tensor, or the NumPy scalar of a number that changes from call to call. A call takes a kernel object from ``kernels`` and puts it back when it has been
     enqueued, so that neither another thread nor a finaliser in the middle of the call sets its arguments.
     """
 
@@ -400,7 +400,7 @@ class PreparedLaunch:
         kernel, set_arg, event_free = taken
         for position, buffer in zip(self.positions, buffers):
             if type(buffer) is not _Buffer:
-                buffer = _buffer_of(buffer, self.name, position)
+                buffer = buffer if isinstance(buffer, np.generic) else _buffer_of(buffer, self.name, position)
             set_arg(position, buffer)
         if waiting and not in_turn and launcher.deferred.waits:
             self._defer(buffers)
