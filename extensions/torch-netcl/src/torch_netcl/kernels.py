@@ -28,7 +28,6 @@ from torch_netcl import (
     recurrent,
     rows,
     views,
-    words,
 )
 from torch_netcl.memory import DTYPES, FATAL, TORCH, give, put, take
 

@@ -37,7 +37,7 @@ def operand(tensor: torch.Tensor) -> Any:
         *lead, rows, columns = tensor.shape
         shape = (*lead, columns, rows)
         *ahead, one, other = contiguous_strides(shape)
-        content = getattr(tensor.untyped_storage(), "content", None)
+        content: Any = getattr(tensor.untyped_storage(), "content", None)
         is_whole = content is not None and content.size == tensor.numel()
         if is_whole and tensor.stride() == (*ahead, other, one) and content.dtype is DTYPES.get(tensor.dtype):
             return Turned(content if content.shape == shape else ops.reshape(content, shape))
@@ -51,7 +51,8 @@ def plain(x: Any) -> Any:
 
 def _rows(rank: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def product(a: Any, b: Any) -> Any:
-        x, y, turns = a, b, {}
+        x, y = a, b
+        turns: dict[str, Any] = {}
         if type(a) is Turned:
             x, turns["transpose_a"] = a.base, True
         if type(b) is Turned:
