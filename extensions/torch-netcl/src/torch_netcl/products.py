@@ -21,7 +21,8 @@ class Turned:
     __slots__ = ("_whole", "base")
 
     def __init__(self, base: Any) -> None:
-        self.base, self._whole = base, None
+        self.base: Any = base
+        self._whole: Any = None
 
     def whole(self) -> Any:
         """Returns the tensor, made once."""

@@ -334,7 +334,8 @@ class PreparedLaunch:
     """A kernel with its sizes and scalars set: ``prepared(*buffers)`` sets the buffers, in order, and launches.
 
     A buffer is a cl.Buffer or a tensor, or the NumPy scalar of a number that changes from call to call. A call takes a
-    kernel object from ``kernels`` and puts it back when it has been enqueued, so that neither another thread nor a finaliser in the middle of the call sets its arguments.
+    kernel object from ``kernels`` and puts it back when it has been enqueued, so that neither another thread nor a
+    finaliser in the middle of the call sets its arguments.
     """
 
     __slots__ = (
