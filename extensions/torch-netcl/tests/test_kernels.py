@@ -54,6 +54,10 @@ IDS = torch.tensor([1, 4, 4, 0, 2, 1])
         (lambda x: torch.add(x, x.flip(0), alpha=-1.5) - torch.sub(x, x.exp(), alpha=0.3), (X,)),
         (lambda x: torch.fmod(x, 0.7), (X,)),
         (lambda x: x[IDS.to(x.device) % 2, IDS.to(x.device) % 3], (X,)),
+        (
+            lambda x: x.clone().index_put_((IDS[3:4],), x[1])[:, IDS % 3][torch.tensor([True, False])],
+            (X,),
+        ),  # of the CPU
     ],
 )
 def test_values_and_gradients_agree_without_the_cpu(call: Any, leaves: Any) -> None:

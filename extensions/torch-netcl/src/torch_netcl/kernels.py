@@ -71,6 +71,11 @@ def _taken(value: Any) -> Any:
     return value
 
 
+def _moved(index: Any) -> Any:
+    """Returns an index as netcl's, also one of the CPU, as PyTorch takes them."""
+    return memory.to_netcl(index) if index is not None and index.device.type == "cpu" else _taken(index)
+
+
 def _own(result: Any, values: Any) -> Any:
     """Returns ``result``, or a copy of it if it has the memory of an argument."""
     storage = result._storage
@@ -94,7 +99,7 @@ def _given(result: Any, values: Any) -> Any:
 class Call:
     """The conversion of the arguments of one overload."""
 
-    __slots__ = ("keywords", "lists", "take", "tensors")
+    __slots__ = ("indices", "keywords", "lists", "take", "tensors")
 
     def __init__(self, op: Any) -> None:
         arguments = op._schema.arguments
@@ -104,6 +109,7 @@ class Call:
         self.lists = tuple(
             at for at, kind in enumerate(kinds) if kind.startswith(("List[", "Optional[List[")) and "Tensor" in kind
         )
+        self.indices = tuple(at for at in self.lists if "Optional[Tensor]" in kinds[at])  # which may be on the CPU
         self.keywords: bool = any(a.kwarg_only and "Tensor" in kind for a, kind in zip(arguments, kinds))
 
     def values(self, args: tuple[Any, ...]) -> list[Any]:
@@ -125,7 +131,8 @@ class Call:
             _mixed(values, self.tensors, args)
         for at in self.lists:
             if at < len(values) and values[at] is not None:
-                values[at] = [_taken(item) for item in values[at]]
+                move = _moved if at in self.indices else _taken
+                values[at] = [move(item) for item in values[at]]
         return values
 
     def compute(
