@@ -136,13 +136,14 @@ class Sample:
 
 
 def beside_exact(op: Any, function: Any, sample: Any, got: Any, wanted: Any, backward: bool, text: str) -> str:
-    """Returns empty if results of halves are as near to those of float32 as PyTorch's own are, else ``text``."""
+    """Returns empty if results are as near to those of a wider dtype as PyTorch's own are, else ``text``."""
     wide = Sample(sample, "cpu", backward, op.name)
+    wider = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.float32: torch.float64}
 
     def widened(x: Any) -> Any:
-        if not isinstance(x, torch.Tensor) or x.dtype not in (torch.float16, torch.bfloat16):
+        if not isinstance(x, torch.Tensor) or x.dtype not in wider:
             return x
-        return x.detach().float().requires_grad_(x.requires_grad)
+        return x.detach().to(wider[x.dtype]).requires_grad_(x.requires_grad)
 
     wide.input, wide.args, wide.kwargs = tree_map(widened, (wide.input, wide.args, wide.kwargs))
     if backward:
@@ -154,7 +155,7 @@ def beside_exact(op: Any, function: Any, sample: Any, got: Any, wanted: Any, bac
     for x, y, z in zip(tensors(got), tensors(wanted), tensors(exact)):
         if not z.is_floating_point():
             continue
-        rtol, atol = TOLERANCES["bfloat16" if y.dtype == torch.bfloat16 else "float16"]
+        rtol, atol = TOLERANCES.get(str(y.dtype).removeprefix("torch."), TOLERANCES["float16"])
         z = z.detach().double()
         ours, theirs = (x.detach().cpu().double() - z).abs(), (y.detach().double() - z).abs()
         allowed = atol + rtol * z.abs() + theirs.max().item() if z.numel() else z
@@ -193,7 +194,7 @@ def check_sample(op: Any, sample: Any, dtype: str, backward: bool) -> list[tuple
             faults.append((form, f"raises {type(error).__name__}: {error}"[:300]))
             continue
         text = difference(got, wanted, dtype, EXCEPTIONS["tolerance"].get(op.name, 1.0), op.name)
-        if text and dtype in ("float16", "bfloat16"):
+        if text and (dtype in ("float16", "bfloat16") or op.name in EXCEPTIONS["tolerance"]):
             text = beside_exact(op, function, sample, got, wanted, with_gradient, text)
         if text:
             faults.append((form, "wrong: " + text))

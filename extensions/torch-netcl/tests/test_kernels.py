@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import nn
 
-from torch_netcl import fallback
+from torch_netcl import fallback, memory
 
 
 def results(call: Callable[..., Any], device: str, *leaves: torch.Tensor) -> list[torch.Tensor]:
-    moved = [x.detach().to(device).requires_grad_(x.is_floating_point()) for x in leaves]
+    moved = [x.detach().to(device).requires_grad_(x.is_floating_point() or x.is_complex()) for x in leaves]
     out = call(*moved)
     weights = torch.linspace(0.5, 1.5, out.numel()).view(out.shape).to(device)
     wanted = [x for x in moved if x.requires_grad]
@@ -49,8 +49,15 @@ IDS = torch.tensor([1, 4, 4, 0, 2, 1])
             (X[0, 0], X[0, 1, :2, :3]),
         ),
         (lambda x: torch.cummax(x, 1)[0], (X,)),
+        (lambda x, w, b: F.linear(x, w, b), (X, X[0, 0, :2], X[0, 0, 0, :2])),
+        (lambda x, w: F.linear(x[0, 0, :, 0], w.t()), (X, X[0, 0])),
+        (lambda x: torch.add(x, x.flip(0), alpha=-1.5) - torch.sub(x, x.exp(), alpha=0.3), (X,)),
         (lambda x: torch.fmod(x, 0.7), (X,)),
         (lambda x: x[IDS.to(x.device) % 2, IDS.to(x.device) % 3], (X,)),
+        (
+            lambda x: x.clone().index_put_((IDS[3:4],), x[1])[:, IDS % 3][torch.tensor([True, False])],
+            (X,),
+        ),  # of the CPU
     ],
 )
 def test_values_and_gradients_agree_without_the_cpu(call: Any, leaves: Any) -> None:
@@ -59,6 +66,39 @@ def test_values_and_gradients_agree_without_the_cpu(call: Any, leaves: Any) -> N
     for here, there in zip(results(call, "cpu", *leaves), results(call, "ocl", *leaves)):
         torch.testing.assert_close(there, here, rtol=1e-4, atol=1e-5)
     assert fallback.calls == {}
+
+
+def test_attention_with_dropout_is_products_and_a_softmax_on_the_device() -> None:
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, 3, 8, 4, device="ocl", requires_grad=True) for _ in range(3))
+    fallback.calls.clear()
+    whole = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    drawn = torch.stack([F.scaled_dot_product_attention(q, k, v, dropout_p=0.3, is_causal=True) for _ in range(200)])
+    drawn.sum().backward()
+    assert fallback.calls == {}
+    assert drawn.std(0).max() > 0.1
+    assert (drawn.mean(0) - whole).abs().mean() < 0.05
+    assert q.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.float64])
+def test_a_linear_layer_of_any_dtype_has_gradients(dtype: torch.dtype) -> None:
+    leaves = [torch.randn(2, 3, 4, dtype=dtype), torch.randn(5, 4, dtype=dtype), torch.randn(5, dtype=dtype)]
+    for here, there in zip(*(results(lambda *x: F.linear(*x).abs(), device, *leaves) for device in ("cpu", "ocl"))):
+        torch.testing.assert_close(there, here)
+
+
+def test_a_number_that_changes_makes_no_other_plan_of_a_list() -> None:
+    engine = memory.ENGINE
+    if engine.name != "cl":
+        pytest.skip("plans are of OpenCL devices")
+    tensors = [torch.ones(4, device="ocl"), torch.ones(5, device="ocl")]
+    torch._foreach_mul_(tensors, 0.5)
+    before = len(engine.plans)
+    for number in (2.0, 3.0, -0.0, 4.0):
+        torch._foreach_add_(tensors, number)
+    assert len(engine.plans) == before + 1
+    assert [x.tolist() for x in tensors] == [[9.5] * 4, [9.5] * 5]
 
 
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])

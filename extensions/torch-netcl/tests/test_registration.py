@@ -141,6 +141,9 @@ def test_the_command_prints_device_versions_and_share() -> None:
     assert "device" in done.stdout
     assert "torch " in done.stdout
     assert "overloads" in done.stdout
+    *_, algebra = done.stdout.splitlines()
+    assert {"_fft_r2c", "linalg_qr", "linalg_lu"} <= set(algebra.split())
+    assert not {"mm", "dot", "linalg_vector_norm", "linear_backward"} & set(algebra.split())
 
 
 def test_a_forked_process_that_seeds_is_left_alone() -> None:

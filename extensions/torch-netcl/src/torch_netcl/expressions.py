@@ -78,6 +78,7 @@ _gelu_tanh = _define(
     f"* {_TANH!r}f * (1.0f + 0.134145f * v1 * v1))",
 )
 _define("floor_quotient", "floor(v0 / v1)", "a b")
+plus_scaled = _define("plus_scaled", "v0 + v2 * v1", "a b alpha")  # alpha is a number
 
 
 def gradient(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

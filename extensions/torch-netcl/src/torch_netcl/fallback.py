@@ -15,6 +15,8 @@ from torch.utils._pytree import tree_map
 
 from torch_netcl import memory
 
+# Overloads without a kernel of PyTorch's on the CPU, as functions of others.
+COMPOSED: dict[Any, Any] = {}
 _warned: set[str] = set()
 calls: dict[str, int] = {}  # the calls of each op that ran on the CPU
 
@@ -89,9 +91,8 @@ def on_cpu(op: Any, args: Any, kwargs: Any) -> Any:
             named = {**named, "generator": random.HOST}
     numbers = any(type(value) in (int, float, bool, complex) and str(parameter.type) == "Tensor"
                   for value, parameter in zip(moved, schema.arguments))  # fmt: skip
-    result = (op.overloadpacket if numbers else op)(
-        *moved, **named
-    )  # a number in a tensor's place is PyTorch's to make
+    # A number in a tensor's place is PyTorch's to make.
+    result = COMPOSED.get(op, op.overloadpacket if numbers else op)(*moved, **named)
     written: list[Any] = []
     for at, parameter in enumerate(schema.arguments):
         if parameter.alias_info is None or not parameter.alias_info.is_write:

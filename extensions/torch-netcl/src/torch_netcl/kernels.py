@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from netcl.core.tensor import Tensor
+from netcl.core.tensor.views import ViewStorage
 from netcl.ops import cast, clone
 from torch_netcl import (
     attention,
@@ -27,7 +28,6 @@ from torch_netcl import (
     recurrent,
     rows,
     views,
-    words,
 )
 from torch_netcl.memory import DTYPES, FATAL, TORCH, give, put, take
 
@@ -71,11 +71,16 @@ def _taken(value: Any) -> Any:
     return value
 
 
+def _moved(index: Any) -> Any:
+    """Returns an index as netcl's, also one of the CPU, as PyTorch takes them."""
+    return memory.to_netcl(index) if index is not None and index.device.type == "cpu" else _taken(index)
+
+
 def _own(result: Any, values: Any) -> Any:
     """Returns ``result``, or a copy of it if it has the memory of an argument."""
     storage = result._storage
     for value in values:
-        if isinstance(value, Tensor):
+        if type(value) is Tensor:
             if value._storage is storage:
                 return clone(result)
         elif type(value) is list:
@@ -84,7 +89,7 @@ def _own(result: Any, values: Any) -> Any:
 
 
 def _given(result: Any, values: Any) -> Any:
-    if isinstance(result, Tensor):
+    if type(result) is Tensor:
         return give(_own(result, values))
     if isinstance(result, (tuple, list)):
         return tuple([_given(item, values) for item in result])
@@ -94,7 +99,7 @@ def _given(result: Any, values: Any) -> Any:
 class Call:
     """The conversion of the arguments of one overload."""
 
-    __slots__ = ("lists", "take", "tensors")
+    __slots__ = ("indices", "keywords", "lists", "take", "tensors")
 
     def __init__(self, op: Any) -> None:
         arguments = op._schema.arguments
@@ -104,6 +109,8 @@ class Call:
         self.lists = tuple(
             at for at, kind in enumerate(kinds) if kind.startswith(("List[", "Optional[List[")) and "Tensor" in kind
         )
+        self.indices = tuple(at for at in self.lists if "Optional[Tensor]" in kinds[at])  # which may be on the CPU
+        self.keywords: bool = any(a.kwarg_only and "Tensor" in kind for a, kind in zip(arguments, kinds))
 
     def values(self, args: tuple[Any, ...]) -> list[Any]:
         """Returns the arguments with netcl's tensors."""
@@ -124,18 +131,28 @@ class Call:
             _mixed(values, self.tensors, args)
         for at in self.lists:
             if at < len(values) and values[at] is not None:
-                values[at] = [_taken(item) for item in values[at]]
+                move = _moved if at in self.indices else _taken
+                values[at] = [move(item) for item in values[at]]
         return values
 
     def compute(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Any, list[Any]]:
         """Returns the result of the row, and its arguments."""
-        values = self.values(args)
+        taking = self.take
+        try:  # most calls: tensors of the device, numbers and the like
+            values = self.values(args) if self.lists else [v if type(v) in PLAIN else taking(v) for v in args]
+        except (AttributeError, RuntimeError, memory.NoKernel):
+            values = self.values(args)
         if not kwargs:
             return function(*values), values
-        kwargs = {name: v if type(v) in NUMBERS else _taken(v) for name, v in kwargs.items()}
-        return function(*values, **kwargs), [*values, *kwargs.values()]
+        if self.keywords:
+            kwargs = {name: v if type(v) in PLAIN else _taken(v) for name, v in kwargs.items()}
+            return function(*values, **kwargs), [*values, *kwargs.values()]
+        return function(*values, **kwargs), values
+
+
+PLAIN = frozenset((float, int, bool, str, list, type(None), torch.dtype))
 
 
 def refused(error: Exception) -> bool:
@@ -164,71 +181,18 @@ def _guarded(op: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 def kernel_of(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the kernel of a functional overload."""
-    call = Call(op)
-    arguments, taking = op._schema.arguments, call.take
-    single = str(op._schema.returns[0].type) == "Tensor" and len(op._schema.returns) == 1
+    compute = Call(op).compute
 
-    @_guarded(op)
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        return _given(*call.compute(function, args, kwargs))
-
-    def first(x: torch.Tensor, *rest: Any) -> Any:
         try:
-            value = take(x)
-            result = function(value, *rest)
-            return give(clone(result) if result._storage is value._storage else result)
+            result, values = compute(function, args, kwargs)
+            return _given(result, values)
         except Exception as error:
             if refused(error):
-                return fallback.after(error, op, (x, *rest), {})
+                return fallback.after(error, op, args, kwargs)
             raise
 
-    def two(a: Any, b: Any) -> Any:
-        try:
-            x = a if type(a) in NUMBERS else taking(a)
-            y = b if type(b) in NUMBERS else taking(b)
-        except (AttributeError, RuntimeError, memory.NoKernel):  # a tensor of the CPU, or what the longer way says
-            return kernel(a, b)
-        try:
-            return give(function(x, y))
-        except Exception as error:
-            if refused(error):
-                return fallback.after(error, op, (a, b), {})
-            raise
-
-    def three(x: Any, a: Any, b: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            return kernel(x, a, b, **kwargs)
-        try:
-            return give(function(take(x), taking(a), taking(b)))
-        except Exception as error:
-            if refused(error):
-                return fallback.after(error, op, (x, a, b), {})
-            raise
-
-    def scaled(a: Any, b: Any, **kwargs: Any) -> Any:
-        return kernel(a, b, **kwargs) if kwargs else two(a, b)
-
-    def plain(x: torch.Tensor, *rest: Any, **kwargs: Any) -> Any:
-        return kernel(x, *rest, **kwargs) if kwargs else first(x, *rest)
-
-    if op._schema.name in ("aten::addmm", "aten::baddbmm"):
-        return three
-    if single and not call.lists and call.tensors == (0,):
-        return plain if any(a.kwarg_only for a in arguments) else first
-    if single and call.tensors == (0, 1) and op._schema.name in FRESH:
-        return two if len(arguments) == 2 else scaled if arguments[2].kwarg_only else kernel
     return kernel
-
-
-NUMBERS = (float, int, bool)
-# Rows of two tensors whose results never have the memory of one.
-FRESH = {
-    f"aten::{name}"
-    for name in words(
-        "add sub mul div pow eq ne lt le gt ge maximum minimum mm bmm mv dot atan2 logical_and logical_or logical_xor "
-        "bitwise_and bitwise_or bitwise_xor sigmoid_backward tanh_backward silu_backward gelu_backward"
-    )
-}
 
 
 def _check_result(result: Any, target: torch.Tensor) -> None:
@@ -241,19 +205,27 @@ def _check_result(result: Any, target: torch.Tensor) -> None:
 
 def in_place_of(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the kernel of an in-place overload: its first argument takes the result."""
-    call, is_fresh = Call(op), op._schema.name.removesuffix("_") in FRESH
+    compute = Call(op).compute
 
     @_guarded(op)
     def kernel(*args: Any, **kwargs: Any) -> Any:
         target = args[0]
-        result, values = call.compute(function, args, kwargs)
+        result, values = compute(function, args, kwargs)
+        storage, before = target.untyped_storage(), values[0]
+        if (
+            type(before) is type(result) is Tensor
+            and (result.shape == before.shape and result.dtype is before.dtype)
+            and (before._storage is storage.content._storage and result._storage is not before._storage)  # type: ignore[attr-defined]
+            and type(result._storage) is not ViewStorage
+        ):  # a whole tensor
+            storage.content = result  # type: ignore[attr-defined]
+            return target
         if result.shape != target.shape:
             raise RuntimeError(
                 f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)}"
             )
         _check_result(result, target)
-        memory.check_single(target)
-        put(target, result if is_fresh else _own(result, values))
+        put(target, _own(result, values))
         return target
 
     return kernel
@@ -339,4 +311,5 @@ def register() -> None:
     for name, function in TABLE.items():
         _add(name, function)
     rows.add_decompositions(implement, registered)
+    fallback.COMPOSED[torch.ops.aten.linear_backward.default] = products.linear_backward_of
     _others.fallback(fallback.call, "PrivateUse1")

@@ -16,7 +16,7 @@ from netcl.core.dtypes import is_floating
 from netcl.core.expr import Expr, Load, Scalar, apply, cast
 from netcl.core.expr.statistics import widened
 from netcl.core.ops_table.dispatch import evaluate_each
-from torch_netcl.memory import DTYPES, give, put, take
+from torch_netcl.memory import DTYPES, NoKernel, give, put, take
 
 TABLE: dict[str, Callable[..., Any]] = {}
 # The lists, and the expression of their elements and a number s.
@@ -48,14 +48,18 @@ def _whole(lists: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, ...]] | N
     or if dtypes or shapes differ between the elements.
     """
     rows = []
-    for tensors in zip(*lists):
-        if any(x.device.type != "ocl" or not x.is_contiguous() or x.shape != tensors[0].shape for x in tensors):
-            return None
-        values = tuple([take(x) for x in tensors])
-        contents: list[Any] = [x.untyped_storage().content for x in tensors]  # type: ignore[attr-defined]
-        if any(value._storage is not content._storage for value, content in zip(values, contents)):
-            return None
-        rows.append(values)
+    try:
+        for tensors in zip(*lists):
+            shape, values = tensors[0].shape, []
+            for x in tensors:
+                content = x.untyped_storage().content  # type: ignore[attr-defined]
+                value = take(x)
+                if value._storage is not content._storage or x.shape != shape:
+                    return None
+                values.append(value)
+            rows.append(tuple(values))
+    except (AttributeError, NoKernel):
+        return None
     dtypes = {tuple([x.dtype for x in values]) for values in rows}
     return rows if len(dtypes) == 1 and all(map(is_floating, next(iter(dtypes)))) else None
 

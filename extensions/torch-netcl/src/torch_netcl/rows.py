@@ -19,7 +19,7 @@ import netcl.special
 from netcl import ops
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.ops_table import dispatch
-from torch_netcl import overload, products, words
+from torch_netcl import expressions, overload, products, words
 from torch_netcl.memory import DTYPES, ENGINE, TORCH, NoKernel
 
 TABLE: dict[str, Callable[..., Any]] = {}
@@ -117,14 +117,31 @@ def kind_of(*operands: Any) -> str:
 # -- arithmetic ------------------------------------------------------------------------------------------------------
 
 
-def _scaled(b: Any, alpha: Any) -> Any:
-    return b if alpha == 1 and alpha is not True else ops.mul(b, alpha) if hasattr(b, "dtype") else b * alpha
+def _with_alpha(function: Callable[..., Any], sign: int) -> Callable[..., Any]:
+    """Returns the row of a sum, or a difference, of a and alpha b."""
+
+    def scaled(a: Any, b: Any, *, alpha: Any = 1) -> Any:
+        if alpha == 1 and alpha is not True:
+            return function(a, b)
+        if not hasattr(b, "dtype"):
+            return function(a, b * alpha)
+        if hasattr(a, "dtype") and is_floating(a.dtype) and is_floating(b.dtype):
+            return expressions.plus_scaled(a, b, sign * float(alpha))
+        return function(a, ops.mul(b, alpha))
+
+    return scaled
+
+
+add = TABLE["add.Tensor"] = _with_alpha(ops.add, 1)
+_subtract = _with_alpha(ops.sub, -1)
 
 
 @row("sub.Tensor")
 def sub(a, b, *, alpha=1):
     """Returns a - alpha b; PyTorch refuses bools."""
-    return refuse("bool") if "bool" in (getattr(v, "dtype", None) for v in (a, b)) else ops.sub(a, _scaled(b, alpha))
+    if getattr(a, "dtype", None) == "bool" or getattr(b, "dtype", None) == "bool":
+        raise NoKernel("bool")
+    return _subtract(a, b, alpha=alpha)
 
 
 @row("div.Tensor_mode")
@@ -192,7 +209,6 @@ def _beside_nan(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 TABLE |= {
-    "add.Tensor": lambda a, b, *, alpha=1: ops.add(a, _scaled(b, alpha)),
     **dict.fromkeys(("rsub.Tensor", "rsub.Scalar"), lambda a, b, alpha=1: sub(b, a, alpha=alpha)),
     **dict.fromkeys(("lerp.Scalar", "lerp.Tensor"), lambda a, b, weight: ops.lerp(floats(a), b, weight)),
     "addcmul": lambda x, a, b, *, value=1: ops.addcmul(x, a, b, value=value),

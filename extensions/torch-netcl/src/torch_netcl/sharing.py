@@ -79,7 +79,8 @@ def _given(value: Any) -> torch.Tensor:
 
 
 def _array(address: int, nbytes: int) -> Any:
-    return np.frombuffer((ctypes.c_char * nbytes).from_address(address), np.uint8)
+    block: Any = (ctypes.c_char * nbytes).from_address(address)
+    return np.frombuffer(block, np.uint8)
 
 
 def _address(buffer: Any) -> int:

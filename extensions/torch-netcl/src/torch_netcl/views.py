@@ -70,11 +70,12 @@ def empty_strided(size, stride, dtype=None, layout=None, device=None, pin_memory
 @kernel("as_strided")
 def as_strided(x, size, stride, storage_offset=None):
     """Returns a view by strides; raises PyTorch's RuntimeError for one beyond the storage."""
-    offset = x.storage_offset() if storage_offset is None else storage_offset
+    offset = last = x.storage_offset() if storage_offset is None else storage_offset
     if 0 not in size:
-        last = offset + sum([(length - 1) * step for length, step in zip(size, stride)])
+        for length, step in zip(size, stride):
+            last += (length - 1) * step
         storage: Any = x.untyped_storage()
-        if last * x.dtype.itemsize >= storage.nbytes():
+        if last >= storage.content.size and last * x.dtype.itemsize >= storage.nbytes():
             raise RuntimeError(
                 f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize "
                 f"{x.dtype.itemsize} requiring a storage size of {(last + 1) * x.dtype.itemsize} are out of bounds for "
@@ -256,6 +257,14 @@ for _name in words(
     TABLE[_name] = _on_host(overload(_name))
 
 
+@kernel("_local_scalar_dense")
+def item(x):
+    """Returns the only element as a number."""
+    if x.dtype is torch.bfloat16 or x.dtype not in DTYPES:
+        return memory.to_cpu(x).item()
+    return ENGINE.read(take(x)).item()
+
+
 @kernel("equal")
 def equal(x, other):
     """Returns True if shapes and elements are equal."""
@@ -292,7 +301,6 @@ TABLE |= {
         and (x.stride() == other.stride())
     ),
     "_copy_from": lambda source, target, non_blocking=False: copy(target, source),
-    "_local_scalar_dense": lambda x: memory.to_cpu(x).item(),
     "zero_": lambda x: fill(x, 0),
     "is_pinned": lambda x, device=None: False,
 }

@@ -51,13 +51,14 @@ _PARTS_EACH = 8  # parts that a compute unit of a CPU finds, so that one that fa
 @dataclass(frozen=True)
 class _Ready:
     """The launches for a list of sets, and the allocations of their tables. A launch takes the tensors of all sets in
-    order, then the shared tensors.
+    order, the shared tensors, and the launch scalars.
     """
 
     spaces: tuple[Shape, ...]
     plan: ExecutionPlan
     rows: int
     allocations: tuple[Any, ...]
+    scalars: tuple[tuple[str, Any], ...]  # names and types
 
 
 def run_each(
@@ -99,11 +100,10 @@ def _in_few_launches(
     if len(inputs) < 2:
         return None
     in_place = _in_place(inputs, out)
-    numbers = repr(scalars) if scalars else ""  # -0.0 and 0.0 are different keys
-    key = ("each", outputs, _shapes(inputs), tuple([t.shape for t in shared]), in_place, numbers)
+    key = ("each", outputs, _shapes(inputs), tuple([t.shape for t in shared]), in_place)
     ready = engine.plans.get(key, _UNKNOWN)
     if ready is _UNKNOWN:
-        ready = keep(engine, key, _elementwise(engine, outputs, inputs, shared, scalars, in_place))
+        ready = keep(engine, key, _elementwise(engine, outputs, inputs, shared, in_place))
     if ready is None:
         return None
     results: list[tuple[TensorData, ...]]
@@ -113,7 +113,7 @@ def _in_few_launches(
     else:
         results = [tuple(targets) for targets in out]
     tensors = [tensor for members, targets_of in zip(inputs, results) for tensor in (*members, *targets_of)]
-    ready.plan.run(engine, [*tensors, *shared])
+    ready.plan.run(engine, [*tensors, *shared, *[kind(scalars[name]) for name, kind in ready.scalars]])
     for targets in out or ():
         for target in targets:
             storage = target._storage
@@ -196,7 +196,6 @@ def _elementwise(
     outputs: tuple[Expr, ...],
     inputs: Sequence[Sequence[TensorData]],
     shared: Sequence[TensorData],
-    scalars: Mapping[str, float | int],
     in_place: tuple[int | None, ...],
 ) -> _Ready | None:
     flat = _flat(inputs, shared, outputs)
@@ -232,7 +231,7 @@ def _elementwise(
         each = group * target.width * _VECTORS
         numbers = {"n0": "row_[2]", "chunk": "each_"}
     text = _Text(render(outputs, layout), columns, tuple(slot for slot in loads if slot >= width), numbers, group)
-    return _ready(engine, text, spaces, each, (width, width + len(outputs)), len(shared), scalars_of(outputs), scalars)
+    return _ready(engine, text, spaces, each, (width, width + len(outputs)), len(shared), scalars_of(outputs))
 
 
 def _reduction(
@@ -274,7 +273,6 @@ def _ready(
     widths: tuple[int, int],
     shared: int,
     scalar_parameters: Sequence[Scalar] = (),
-    scalars: Mapping[str, float | int] | None = None,
 ) -> _Ready | None:
     """Returns the launches over sets of these spaces, with ``each`` elements per work-group; None if the kernel
     arguments cannot hold two sets. ``widths``: the tensors of a set that are read, and all of them; ``shared``: the
@@ -287,11 +285,10 @@ def _ready(
     most = min(_MOST_SETS, (room - 8 * (4 + len(text.shared) + len(scalar_parameters))) // (8 * len(text.distinct)))
     if most < 2:
         return None
-    values = [SCALAR_TYPES[compute_type(s.dtype)]((scalars or {})[s.name]) for s in scalar_parameters]
+    scalars = tuple((s.name, SCALAR_TYPES[compute_type(s.dtype)]) for s in scalar_parameters)
     read, width = widths
     others = [len(spaces) * width + slot - read for slot in text.shared]
-    if text.parts:
-        others.append(len(spaces) * width + shared)
+    others += range(len(spaces) * width + shared, len(spaces) * width + shared + text.parts + len(scalars))
     steps, allocations, rows = [], [], 0
     for start in range(0, len(members), most):
         chosen = members[start : start + most]
@@ -304,13 +301,13 @@ def _ready(
         filled = [*chosen, *chosen[-1:] * (places - len(chosen))]
         tensors = (*(number * width + column for column in text.distinct for number in filled), *others)
         buffers = [None] * len(tensors)
-        args = [allocation.buffer, np.uint64(each), np.uint64(rows), *buffers, *values]
+        args = [allocation.buffer, np.uint64(each), np.uint64(rows), *buffers]
         name, source = text.kernel(places)
         size = len(table) * text.group
         prepared = engine.launcher.prepare(source, name, (size,), (text.group,), args, engine.build_options)
         steps.append(Step(prepared, tensors))
         rows += len(table)
-    return _Ready(spaces, ExecutionPlan(tuple(steps)), rows, tuple(allocations))
+    return _Ready(spaces, ExecutionPlan(tuple(steps)), rows, tuple(allocations), scalars)
 
 
 def _table(lengths: Sequence[int], each: int) -> Any:

@@ -342,8 +342,9 @@ class Taken(NamedTuple):
 class PreparedLaunch:
     """A kernel with its sizes and scalars set: ``prepared(*buffers)`` sets the buffers, in order, and launches.
 
-    A buffer is a cl.Buffer or a tensor. A call takes a kernel object from ``kernels`` and puts it back when it has been
-    enqueued, so that neither another thread nor a finaliser in the middle of the call sets its arguments.
+    A buffer is a cl.Buffer or a tensor, or the NumPy scalar of a number that changes from call to call. A call takes a
+    kernel object from ``kernels`` and puts it back when it has been enqueued, so that neither another thread nor a
+    finaliser in the middle of the call sets its arguments.
     """
 
     __slots__ = (
@@ -408,7 +409,7 @@ class PreparedLaunch:
         taken = self.kernels.pop() if self.kernels else self.take()
         kernel, set_arg, event_free = taken
         for position, buffer in zip(self.positions, buffers):
-            if type(buffer) is not _Buffer:
+            if type(buffer) is not _Buffer and not isinstance(buffer, np.generic):
                 storage = buffer._storage
                 allocation = storage.allocation
                 if storage.deferred is not None or (allocation is not None and allocation.buffer is None):

@@ -241,15 +241,22 @@ def wait_for(event: Any, queue: Any = None) -> None:
         watchdog.end()
 
 
-def read_now(queue: Any, out: Any, buffer: Any) -> None:
-    """Copies the start of a buffer into an array by a call that blocks, after all work before it on the queue.
+def read_now(queue: Any, out: Any, buffer: Any, by_map: bool = False) -> None:
+    """Copies the start of a buffer into an array by a call that blocks, after all work before it on the queue. Intel's
+    runtime computes in the thread that waits for a map, and wakes another one for a copy (``by_map``).
 
     Raises DeviceError if a launch failed, DeviceLostError if the device is lost.
     """
     check_process()
     watchdog.begin(queue)
     try:
-        cl.enqueue_copy(queue, out, buffer, is_blocking=True)
+        if by_map:
+            read: Any = cl.map_flags.READ
+            mapped, _ = cl.enqueue_map_buffer(queue, buffer, read, 0, out.shape, out.dtype, is_blocking=True)
+            out[...] = mapped
+            mapped.base.release(queue)
+        else:
+            cl.enqueue_copy(queue, out, buffer, is_blocking=True)
     except cl.Error as error:
         if is_fault(error):
             raise fault(queue.context, "a copy", error) from error

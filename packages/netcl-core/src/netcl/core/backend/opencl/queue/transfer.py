@@ -154,9 +154,10 @@ class Transfer:
         it.
         """
         launches = len(self.launcher.launched)
-        if self.launcher.sink is None and 0 < out.nbytes <= _READ_AT_ONCE and not self._is_cpu and shutdown.may_block():
+        at_once = self._caller_helps or not self._is_cpu
+        if at_once and self.launcher.sink is None and 0 < out.nbytes <= _READ_AT_ONCE and shutdown.may_block():
             with self.launcher.guard("a copy"):
-                shutdown.read_now(self.queue, out, buffer)
+                shutdown.read_now(self.queue, out, buffer, self._caller_helps)
         else:
             self.launcher.wait(self.download_async(buffer, out), self._caller_helps)
         self.let_go()
