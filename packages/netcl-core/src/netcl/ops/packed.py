@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from netcl.ops.shape import reshape
 from netcl.ops.table import as_dtype, composite, computed, engine_of, with_gradient
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
-Packed = PackedTensor
+Packed: TypeAlias = PackedTensor  # no "Tensor" in its name: the op table takes it for an attribute
 
 
 def _sample(rng: np.random.Generator, row: Format, rows: int, columns: int) -> list[Any]:
