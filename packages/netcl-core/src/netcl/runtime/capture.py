@@ -418,11 +418,12 @@ class CapturedStep:
                 "replay: parameters, training flags, parameter groups, grad or autocast mode, or other watched state "
                 "changed; capture again"
             )
-        if any(tensor._storage is not storage for tensor, storage in self._storages):
-            raise CaptureError(
-                "replay: a tensor has been put on other memory, as by p.data = x; capture again, or write "
-                "p.data.copy_(x)"
-            )
+        for tensor, storage in self._storages:
+            if tensor._storage is not storage:
+                raise CaptureError(
+                    "replay: a tensor has been put on other memory, as by p.data = x; capture again, or write "
+                    "p.data.copy_(x)"
+                )
 
     def __len__(self) -> int:
         """Returns the number of launches of a replay."""
@@ -478,8 +479,9 @@ class Replay:
             if isinstance(storage, ViewStorage):
                 storage.invalidate()
             else:
-                storage.version += count - 1
-                storage.written()
+                storage.version += count
+                if storage.views is not None:
+                    storage.invalidate_views()
         for gradient in step._replaced:
             gradient.put()
         for gradient, now in self._added:

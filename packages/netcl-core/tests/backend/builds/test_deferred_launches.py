@@ -325,6 +325,43 @@ def test_an_error_leaves_no_wrong_number(engine: Any, monkeypatch: pytest.Monkey
     np.testing.assert_array_equal((x + 1.0).numpy(), np.arange(6) + 1.0)
 
 
+def test_ops_that_are_repeated_by_their_plan_wait_in_their_turn(engine: Any) -> None:
+    x = _armed(engine)
+    y = x
+    for _ in range(4):  # from the third on by its plan
+        y = y + x
+    waiting = x.sqrt().sin()
+    engine.launcher.launched.clear()
+    z = waiting + x
+    w = z + z
+    assert engine.launcher.deferred.waits
+    assert not engine.launcher.launched
+    expected = np.sin(np.sqrt(np.arange(6.0))) + np.arange(6.0)
+    np.testing.assert_allclose(w.numpy(), 2 * expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(z.numpy(), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(y.numpy(), 5 * np.arange(6.0))
+
+
+def test_an_error_reaches_ops_that_are_repeated_by_their_plan(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from netcl.core.backend.opencl.kernels.scans import scan
+
+    x = _armed(engine)
+    for _ in range(3):
+        x + x
+    with monkeypatch.context() as patch:
+        patch.setattr(scan, "scan_program", lambda *a, **k: "#error no such kernel\n")
+        sums = x.cumsum(0)
+        after = sums + x
+        last = after + x
+        assert engine.launcher.deferred.waits
+        with pytest.raises(KernelBuildError, match="no such kernel"):
+            last.numpy()
+    for lost in (sums, after, last):
+        with pytest.raises(RuntimeError, match="could not be computed"):
+            lost.numpy()
+    np.testing.assert_array_equal((x + x).numpy(), 2 * np.arange(6.0))
+
+
 def test_a_process_that_ends_leaves_no_child_and_no_folder(handle: DeviceHandle, tmp_path: Path) -> None:
     if handle.backend == "cpu":
         pytest.skip("needs an OpenCL device: NumPy builds no kernels")

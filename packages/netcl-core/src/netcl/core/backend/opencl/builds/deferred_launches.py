@@ -83,6 +83,15 @@ class NotedCall:
         self.held = sum(tensor.nbytes for tensor in tensors_in(args)) if self._call else 0
         self.ended = False
 
+    @classmethod
+    def of_launch(cls, operands: Iterable[Any], result: Any) -> NotedCall:
+        """Returns the call of one launch from ``operands`` to the fresh ``result``, without a plainer kernel."""
+        call = cls.__new__(cls)
+        call._call, call._results, call.held, call.ended = None, [], 0, False
+        call._given = [ref(tensor._storage.allocation) for tensor in operands if tensor._storage.allocation]
+        call._made = [(ref(result), ref(result._storage.allocation))]
+        return call
+
     def end(self, results: Any) -> None:
         """Notes the tensors that the call returns."""
         tensors = list(tensors_in(results))
@@ -253,6 +262,27 @@ class DeferredLaunches:
         most = _MOST if self._builds.busy else _MOST_WITHOUT_CHILDREN
         if len(self._entries) >= most or self._held > self._most_held:
             self.enqueue()
+
+    def launch_noted(
+        self, launch: Callable[..., None], buffers: Sequence[Any], operands: Sequence[Any], result: Any
+    ) -> bool:
+        """Makes a prepared launch on ``buffers``, which reads ``operands`` and writes the fresh ``result``, as a noted
+        call: behind the waiting ones, if there are any. Returns False if its program does not build.
+        """
+        self.limit()
+        call = NotedCall.of_launch(operands, result)
+        before = getattr(self._calls, "open", None)
+        self._calls.open = call
+        try:
+            launch(*buffers)
+        except KernelBuildError as error:
+            if getattr(error, "of_another_call", False):
+                raise
+            return False
+        finally:
+            self._calls.open = before
+        call.ended = True
+        return True
 
     def append_copy(self, run: Callable[[], object]) -> None:
         """Defers a copy to the device behind the launches that wait."""

@@ -109,14 +109,30 @@ def _one_launch(
     open_scalars = prepared.positions[len(tensors) :]
     packed = [(index, position, _pack(dtype)) for index, (position, dtype) in zip(open_scalars, numbers)]
 
+    def noted(args: Sequence[Any]) -> Tensor | None:
+        # Launches may wait for their programs, and this one behind them.
+        if packed:
+            return None
+        operands = [args[position] for _, position in read]
+        for operand in operands:
+            if operand._storage.deferred is not None:
+                return None
+        result = make()
+        if result is None:
+            return None
+        buffers = [result if position is None else args[position] for _, position in tensors]
+        return result if launcher.deferred.launch_noted(prepared, buffers, operands, result) else None
+
     def call(args: Sequence[Any]) -> Tensor | None:
         # The states in which the call goes through the full dispatch.
         if health.closed or state.lost is not None:
             launcher.check()
         if recordings and get_ident() in recordings:
             return None
-        if launcher.sink is not None or override_pools or waiting:
+        if launcher.sink is not None or override_pools:
             return None
+        if waiting:
+            return noted(args)
         result = make()
         if result is None:
             return None
