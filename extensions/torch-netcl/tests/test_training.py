@@ -11,6 +11,8 @@ import torch
 from small_networks import BATCHES, MODELS, OPTIMIZERS, mlp
 from torch import nn
 
+from torch_netcl import memory
+
 
 def losses(model: nn.Module, device: str, make: Callable[[Any], torch.optim.Optimizer], batch: Any) -> list[float]:
     model = copy.deepcopy(model).to(device)
@@ -71,3 +73,26 @@ def test_a_fused_optimizer_takes_views_and_gradients_with_strides(kind: str) -> 
             optimizer.step()
         results.append(flat.cpu())
     assert torch.allclose(*results, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW])
+@pytest.mark.parametrize("options", [{}, {"weight_decay": 0.1, "amsgrad": True}, {"maximize": True}])
+def test_adam_over_lists_is_one_launch_with_pytorchs_numbers(kind: Any, options: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    models = [torch.nn.Sequential(torch.nn.Linear(7, 5), torch.nn.Linear(5, 3))]
+    models.append(copy.deepcopy(models[0]).to("ocl"))
+    steppers = [kind(model.parameters(), lr=0.01, **options) for model in models]
+    for at in range(5):
+        x = torch.randn(4, 7)
+        for model, stepper, device in zip(models, steppers, ("cpu", "ocl")):
+            stepper.zero_grad()
+            model(x.to(device)).square().sum().backward()
+            if at and device == "ocl" and memory.ENGINE.name == "cl":  # the first step makes the moments
+                before = len(memory.ENGINE.launcher.launched)
+                stepper.step()
+                assert len(memory.ENGINE.launcher.launched) == before + 1
+            else:
+                stepper.step()
+        for here, there in zip(models[0].parameters(), models[1].parameters()):
+            torch.testing.assert_close(there.cpu(), here, rtol=1e-6, atol=2e-7)
+    assert {float(state["step"]) for state in steppers[1].state.values()} == {5.0}

@@ -311,5 +311,6 @@ def register() -> None:
     for name, function in TABLE.items():
         _add(name, function)
     rows.add_decompositions(implement, registered)
+    optimizers.register()
     fallback.COMPOSED[torch.ops.aten.linear_backward.default] = products.linear_backward_of
     _others.fallback(fallback.call, "PrivateUse1")

@@ -6,11 +6,12 @@ Tensors that are not whole, or of several dtypes, are computed one by one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, wraps
 from math import log
 from typing import Any
 
 import torch
+from torch.optim import adam
 
 from netcl.core.dtypes import is_floating
 from netcl.core.expr import Expr, Load, Scalar, apply, cast
@@ -126,18 +127,21 @@ for _name in EACH:
 
 @lru_cache(maxsize=64)
 def _adam(
-    dtypes: tuple[str, ...], decoupled: bool, amsgrad: bool, maximize: bool, scaled: bool, guarded: bool
-) -> tuple[Expr, ...]:
-    """Returns the new parameter and moments, of the operands p, g, m, v, (largest v), step, (scale), (whether a
-    gradient is infinite).
+    dtypes: tuple[str, ...], decoupled: bool, amsgrad: bool, maximize: bool, counted: bool = False,
+    scaled: bool = False, guarded: bool = False,
+) -> tuple[Expr, ...]:  # fmt: skip
+    """Returns the new parameter and moments, of the operands p, g, m, v, (largest v), (step), (scale), (whether a
+    gradient is infinite). Without the step its corrections, 1 - beta ** step, are numbers of the launch.
     """
     loads = iter([widened(Load(slot, dtype)) for slot, dtype in enumerate(dtypes)])
     p, g, m, v = (next(loads) for _ in range(4))
     top = next(loads) if amsgrad else None
-    step = next(loads)
-    lr, decay, eps, keep1, keep2, log1, log2 = (
-        Scalar(name, p.dtype) for name in ("lr", "decay", "eps", "beta1", "beta2", "log1", "log2")
-    )
+    names = ("lr", "decay", "eps", "add1", "beta2", "add2", "first", "second")
+    numbers: list[Expr] = [Scalar(name, p.dtype) for name in names]
+    lr, decay, eps, add1, keep2, add2, first, second = numbers
+    if counted:
+        step = next(loads)
+        first, second = (-apply("expm1", step * Scalar(name, p.dtype)) for name in ("log1", "log2"))
     before = (p, m, v) if top is None else (p, m, v, top)
     if scaled:
         g = g / next(loads)
@@ -146,10 +150,9 @@ def _adam(
         p = p * (1.0 - lr * decay)
     else:
         g = g + decay * p
-    m = m + (1.0 - keep1) * (g - m)
-    v = keep2 * v + (1.0 - keep2) * (g * g)
+    m = m + add1 * (g - m)
+    v = keep2 * v + add2 * (g * g)
     top = None if top is None else apply("maximum", top, v)
-    first, second = (-apply("expm1", step * number) for number in (log1, log2))
     scale = apply("sqrt", v if top is None else top) / apply("sqrt", second) + eps
     p = p - (lr / first) * (m / scale)
     after: tuple[Expr, ...] = (p, m, v) if top is None else (p, m, v, top)
@@ -174,6 +177,11 @@ def _stepped(
                 put(x, value)
 
 
+def _numbers(lr: float, decay: float, eps: float, beta1: float, beta2: float) -> dict[str, float]:
+    """Returns the numbers of a launch; 1 - beta is rounded once, as 1 - 0.999 in float32 is off by 5e-5."""
+    return {"lr": lr, "decay": decay, "eps": eps, "add1": 1 - beta1, "beta2": beta2, "add2": 1 - beta2}
+
+
 def _fused_adam(decoupled: bool) -> Callable[..., None]:
     def step(
         params: Any, grads: Any, means: Any, squares: Any, tops: Any, steps: Any, *, lr: Any, beta1: float,
@@ -185,12 +193,49 @@ def _fused_adam(decoupled: bool) -> Callable[..., None]:
         shared = [take(value) for value in (grad_scale, found_inf) if value is not None]
         kinds = [DTYPES[of[0].dtype] for of in (params, grads, *written[1:], steps)]
         dtypes = (*kinds, *(x.dtype for x in shared))
-        outputs = _adam(dtypes, decoupled, amsgrad, maximize, grad_scale is not None, found_inf is not None)
-        scalars = {"lr": float(lr), "decay": weight_decay, "eps": eps, "beta1": beta1, "beta2": beta2}
+        outputs = _adam(dtypes, decoupled, amsgrad, maximize, True, grad_scale is not None, found_inf is not None)
+        scalars = _numbers(float(lr), weight_decay, eps, beta1, beta2)
         scalars |= {"log1": log(beta1) if beta1 else -1e30, "log2": log(beta2) if beta2 else -1e30}
         _stepped(outputs, written, grads, shared, scalars, steps)
 
     return step
+
+
+def _listed_adam(whole: Callable[..., None]) -> Callable[..., None]:
+    """Returns PyTorch's step of Adam and AdamW over lists, which is nine launches, as one launch on the device."""
+
+    @wraps(whole)
+    def step(
+        params: Any, grads: Any, means: Any, squares: Any, tops: Any, steps: Any, grad_scale: Any, found_inf: Any,
+        *, amsgrad: bool, lr: Any, beta1: Any, beta2: Any, weight_decay: float, eps: float, maximize: bool,
+        capturable: bool, differentiable: bool, decoupled_weight_decay: bool, **others: Any,
+    ) -> None:  # fmt: skip
+        written = [params, means, squares, *([tops] if amsgrad else [])]
+        listed = grad_scale is None and not capturable and not differentiable and not torch.compiler.is_compiling()
+        if listed and params and all(type(number) is float for number in (lr, beta1, beta2)):
+            kinds = {tuple([x.dtype for x in (*row, grad)]) for *row, grad in zip(*written, grads)}
+            counts = {count.item() for count in steps if count.device.type == "cpu"} if len(kinds) == 1 else set()
+            dtypes = [DTYPES.get(dtype) for dtype in next(iter(kinds))]
+            if len(counts) == 1 and None not in dtypes and all(x.device.type == "ocl" for x in (*params, *grads)):
+                (count,) = counts
+                torch._foreach_add_(steps, 1)
+                outputs = _adam((dtypes[0], dtypes[-1], *dtypes[1:-1]), decoupled_weight_decay, amsgrad, maximize)
+                scalars = _numbers(lr, weight_decay, eps, beta1, beta2)
+                scalars |= {"first": 1 - beta1 ** (count + 1), "second": 1 - beta2 ** (count + 1)}
+                _stepped(outputs, written, grads, (), scalars)
+                return
+        whole(
+            params, grads, means, squares, tops, steps, grad_scale, found_inf, amsgrad=amsgrad, lr=lr, beta1=beta1,
+            beta2=beta2, weight_decay=weight_decay, eps=eps, maximize=maximize, capturable=capturable,
+            differentiable=differentiable, decoupled_weight_decay=decoupled_weight_decay, **others,
+        )  # fmt: skip
+
+    return step
+
+
+def register() -> None:
+    """Makes Adam and AdamW, whose way over lists is PyTorch's default here, one launch."""
+    adam._multi_tensor_adam = _listed_adam(adam._multi_tensor_adam)
 
 
 @lru_cache(maxsize=64)
