@@ -457,6 +457,16 @@ TOPICS: dict[str, tuple[Topic, ...]] = {
             },
         ),
     ),
+    "netcl-llm": (
+        Topic(
+            "llm",
+            "netcl.llm",
+            "Language models: loading, generation.",
+            {
+                "Generation": "llm.sampling",
+            },
+        ),
+    ),
 }
 
 

@@ -95,6 +95,7 @@ _SUBPACKAGES = {
     "trainer": "netcl-trainer",
     "torch_vision": "netcl-torch",
     "torch": "netcl-torch",
+    "llm": "netcl-llm",
 }
 # Commands that a distribution adds to `netcl`: the command says what to install if they are absent.
 _COMMANDS = {"run": "netcl-torch"}

@@ -1,0 +1,16 @@
+"""Language models from GGUF files and folders of safetensors: generation, chat and fine-tuning on any device."""
+
+from __future__ import annotations
+
+try:
+    from netcl.siblings import Checked as _Checked
+except ModuleNotFoundError:
+    raise ImportError(
+        "netcl-llm needs netcl-core, and its files are not there: pip install --force-reinstall netcl-core"
+    ) from None
+
+with _Checked("llm"):
+    from netcl.llm.__about__ import __version__ as __version__
+    from netcl.llm.sampling import Piece, Sampling
+
+__all__ = ["Piece", "Sampling"]
