@@ -109,15 +109,17 @@ def computed(
     doc: str = "",
     dtypes: str = "any",
     forms: str = "",
+    vjp: Callable[[Any, Any], Mapping[str, Any]] | None = None,
+    saves: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Callable[[Callable[..., Any]], OpFunction]:
-    """Decorates a function that checks its arguments and computes through the engine; its gradient is among autograd's
-    rules. ``dtypes`` are for the first operand: ``any``, ``numbers`` (no bool) or ``floating``.
+    """Decorates a function that checks its arguments and computes through the engine; its gradient is ``vjp``, or among
+    autograd's rules. ``dtypes`` are for the first operand: ``any``, ``numbers`` (no bool) or ``floating``.
     """
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
         function.__doc__ = doc or function.__doc__
         fields: dict[str, Any] = {"domain": domain or Domain(), "amp": amp, "dtypes": dtypes, "forms": forms}
-        return _define(make_row(function, "call", name=name, **fields))
+        return _define(make_row(function, "call", name=name, vjp=vjp, saves=saves, **fields))
 
     return decorate
 

@@ -57,6 +57,7 @@ class KernelModules:
     recurrence: ModuleType
     attention: ModuleType
     sparse: ModuleType
+    packed: ModuleType
     host_call: ModuleType
 
 
@@ -151,6 +152,8 @@ class ForwardedCalls:
     attention_grad = forwarded(DeviceBackend.attention_grad, "attention")
     sparse_rows = forwarded(DeviceBackend.sparse_rows, "sparse")
     sparse_pairs = forwarded(DeviceBackend.sparse_pairs, "sparse")
+    packed_unpack = forwarded(DeviceBackend.packed_unpack, "packed")
+    packed_product = forwarded(DeviceBackend.packed_product, "packed")
     random = forwarded(DeviceBackend.random, "random")
     copy = forwarded(DeviceBackend.copy, "copy")
     scatter_block = forwarded(DeviceBackend.scatter_block, "copy")

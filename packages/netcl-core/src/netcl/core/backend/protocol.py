@@ -344,6 +344,16 @@ class DeviceBackend(Protocol):
         """
         ...
 
+    def packed_unpack(self, parts: Sequence[TensorT], *, format: str, dtype: str) -> TensorT:
+        """Returns the numbers (rows, columns) of a matrix in a packed format, from its parts (rows, elements)."""
+        ...
+
+    def packed_product(self, x: TensorT, parts: Sequence[TensorT], *, format: str, turned: bool) -> TensorT:
+        """Returns x (m, columns) times the transpose of a packed matrix, or ``turned`` x (m, rows) times the matrix;
+        sums in float32 at least.
+        """
+        ...
+
     def recurrence(
         self,
         kind: str,

@@ -23,6 +23,7 @@ from netcl.core.backend.cpu import (
     ctc,
     gemm,
     index,
+    packed,
     random,
     recurrence,
     resample,
@@ -75,6 +76,7 @@ class CPUBackend(ForwardedCalls, OpenRecordings):
         recurrence,
         attention,
         sparse,
+        packed,
         host_call,
     )
 

@@ -22,6 +22,7 @@ from netcl.core.backend.opencl.expressions.relaxed import Relaxed, relaxed
 from netcl.core.backend.opencl.kernels import random, resample
 from netcl.core.backend.opencl.kernels.copies import border, copy
 from netcl.core.backend.opencl.kernels.indexing import index
+from netcl.core.backend.opencl.kernels.packed_products import packed
 from netcl.core.backend.opencl.kernels.recurrences import ctc, recurrence
 from netcl.core.backend.opencl.kernels.scans import scan
 from netcl.core.backend.opencl.kernels.selections import compaction
@@ -92,6 +93,7 @@ class OpenCLBackend(ForwardedCalls):
         recurrence,
         attention,
         sparse,
+        packed,
         host_call,
     )
 

@@ -1,0 +1,42 @@
+// The numbers of a packed matrix, sixteen neighbours (a group) at a time. FIELDS declares the parts: buffers (rows, elements),
+// of which a block has a fixed number of elements. codes(block, g), scale(block, g) and offset(block, g) are expressions of
+// the table of formats (netcl.core.packed.formats); block counts all blocks of the matrix.
+
+typedef uchar16 __attribute__((aligned(1))) packed_uchar16;
+typedef char16 __attribute__((aligned(1))) packed_char16;
+
+#define byte(number) ((uchar16)((uchar)(number)))
+#define LANES16 (ushort16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+
+// Half of 2 ** (exponent - 127): the scale E8M0 of levels that are doubled.
+static inline float power(const float exponent) {
+    const uint e = (uint)exponent;
+    return as_float(e < 2 ? 0x200000u << e : (e - 1) << 23);
+}
+
+$if LEVELS
+__constant char levels[16] = {${levels}};
+$end
+
+static inline char16 quants(${declared}, const size_t block, const int g) {
+$if LEVELS
+    return shuffle(vload16(0, levels), ${codes});
+$else
+    return convert_char16(${codes}) - (char)ZERO;
+$end
+}
+
+static inline float scale_of(${declared}, const size_t block, const int g) { return ${scale}; }
+
+$if OFFSET
+static inline float offset_of(${declared}, const size_t block, const int g) { return ${offset}; }
+$end
+
+static inline float16 numbers(${declared}, const size_t block, const int g) {
+    const float16 scaled = convert_float16(quants(${names}, block, g)) * scale_of(${names}, block, g);
+$if OFFSET
+    return scaled + offset_of(${names}, block, g);
+$else
+    return scaled;
+$end
+}

@@ -1,0 +1,8 @@
+"""Matrices of few bits per number, as language models are stored: formats, PackedTensor and quantization."""
+
+from __future__ import annotations
+
+from netcl.core.packed.formats import FORMATS
+from netcl.core.packed.tensor import PackedTensor
+
+__all__ = ["FORMATS", "PackedTensor"]

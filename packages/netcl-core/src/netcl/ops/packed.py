@@ -1,0 +1,129 @@
+"""Products with packed matrices, and unpacking them. The parts of such a matrix are operands of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from netcl.core.dtypes import canonical
+from netcl.core.errors import ArgumentError, ShapeError
+from netcl.core.ops_table.dispatch import Domain
+from netcl.core.packed.formats import FORMATS, Format, format_of, unpacked
+from netcl.core.packed.tensor import PackedTensor
+from netcl.core.tensor import Tensor
+from netcl.ops.elementwise import add
+from netcl.ops.shape import reshape
+from netcl.ops.table import as_dtype, composite, computed, engine_of
+
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+Packed = PackedTensor
+
+
+def _sample(rng: np.random.Generator, row: Format, rows: int, columns: int) -> list[Any]:
+    """Returns parts: scales of few bits, which every floating dtype holds."""
+    parts = []
+    for field in row.fields:
+        shape = (rows, columns // row.block * field.count)
+        if field.dtype == "float16":
+            parts.append(rng.integers(-7, 8, shape) / 64)
+        else:
+            low, high = (120, 132) if field.name == "e" else (np.iinfo(field.dtype).min, np.iinfo(field.dtype).max + 1)
+            high = 64 if field.name in ("scales", "mins") and field.dtype == "uint8" else high
+            parts.append(rng.integers(low, high, shape).astype(field.dtype))
+    return parts
+
+
+def _as_stored(parts: Any, format: str) -> list[Any]:
+    return [np.asarray(part).astype(field.dtype) for part, field in zip(parts, FORMATS[format].fields)]
+
+
+def _unpack_cases(rng: np.random.Generator) -> Cases:
+    for row in FORMATS.values():
+        yield tuple(_sample(rng, row, 3, 2 * row.block)), {"format": row.name}
+
+
+def _unpack_reference(*parts: Any, format: str, dtype: str = "float32") -> Any:
+    return unpacked(format, _as_stored(parts, format)).astype(np.float64)
+
+
+def _checked(op: str, parts: tuple[Tensor, ...], format: str) -> tuple[list[Tensor], int, int]:
+    """Returns the parts in their dtypes, and the rows and columns of the matrix."""
+    row = format_of(format)
+    if len(parts) != len(row.fields):
+        names = ", ".join(field.name for field in row.fields)
+        raise ArgumentError(f"{op}: expected the {len(row.fields)} parts of {format} ({names}), got {len(parts)}")
+    rows, blocks = parts[0].shape[0], parts[0].shape[1] // row.fields[0].count
+    for part, field in zip(parts, row.fields):
+        if part.shape != (rows, blocks * field.count):
+            raise ShapeError(
+                f"{op}: expected {field.name} of shape {(rows, blocks * field.count)}, got {part.shape}", op=op
+            )
+    return [as_dtype(part, field.dtype) for part, field in zip(parts, row.fields)], rows, blocks * row.block
+
+
+@computed(domain=Domain(cases=_unpack_cases, reference=_unpack_reference, gradient=False))
+def packed_unpack(*parts: Tensor, format: str, dtype: Any = "float32") -> Tensor:
+    """Returns the numbers (rows, columns) of a matrix in a packed format, from its parts (rows, elements)."""
+    engine = engine_of("packed_unpack", *parts)
+    fields, _, _ = _checked("packed_unpack", parts, format)
+    return engine.packed_unpack(fields, format=format, dtype=canonical(dtype))  # type: ignore[no-any-return]
+
+
+def _product_cases(rng: np.random.Generator) -> Cases:
+    for row in FORMATS.values():
+        for count, turned in ((1, False), (3, False), (2, True)):
+            parts = _sample(rng, row, 5, row.block)
+            x = rng.uniform(-1, 1, (count, 5 if turned else row.block))
+            yield (x, *parts), {"format": row.name, "turned": turned}
+
+
+def _product_reference(x: Any, *parts: Any, format: str, turned: bool = False) -> Any:
+    weight = unpacked(format, _as_stored(parts, format)).astype(np.float64)
+    return x @ (weight if turned else weight.T)
+
+
+def _by_x(call: Any, grad: Any) -> Mapping[str, Any]:
+    turned = not call.turned
+    return {"x": call.op("packed_product", grad, *call.parts, format=call.format, turned=turned)}
+
+
+@computed(
+    dtypes="floating",
+    domain=Domain(cases=_product_cases, reference=_product_reference, gradient=False),
+    vjp=_by_x,
+    saves={"x": ("parts",)},
+)
+def packed_product(x: Tensor, *parts: Tensor, format: str, turned: bool = False) -> Tensor:
+    """Returns x (m, columns) times the transpose of a packed matrix, from its parts (rows, elements); with ``turned``
+    x (m, rows) times the matrix. The matrix is constant. Half types are computed in float32.
+    """
+    engine = engine_of("packed_product", x, *parts)
+    fields, rows, columns = _checked("packed_product", parts, format)
+    wanted = rows if turned else columns
+    if x.ndim != 2 or x.shape[1] != wanted:
+        raise ShapeError(f"packed_product: expected x of shape (m, {wanted}), got {x.shape}", op="packed_product")
+    if not x.shape[0] * rows * columns:
+        return engine.zeros((x.shape[0], columns if turned else rows), x.dtype)  # type: ignore[no-any-return]
+    return engine.packed_product(x, fields, format=format, turned=turned)  # type: ignore[no-any-return]
+
+
+@composite()
+def packed_linear(x: Tensor, w: Packed, bias: Tensor | None = None) -> Tensor:
+    """Returns x (..., columns) times the transpose of a PackedTensor (rows, columns), plus ``bias`` (rows,): the linear
+    layer of a weight that stays packed. ``w`` is constant; x and bias have gradients.
+    """
+    if not isinstance(w, PackedTensor):
+        raise TypeError(
+            f"packed_linear: expected a PackedTensor as w, got {type(w).__name__}; write packed.quantize(w, 'Q8_0')"
+        )
+    if not x.ndim or x.shape[-1] != w.shape[1]:
+        raise ShapeError(
+            f"packed_linear: expected x of shape (..., {w.shape[1]}), got {tuple(x.shape)}", op="packed_linear"
+        )
+    flat = x if x.ndim == 2 else reshape(x, (int(np.prod(x.shape[:-1])), w.shape[1]))
+    result = packed_product(flat, *w.parts, format=w.format)
+    if x.ndim != 2:
+        result = reshape(result, (*x.shape[:-1], w.shape[0]))
+    return result if bias is None else add(result, bias)  # type: ignore[no-any-return]
