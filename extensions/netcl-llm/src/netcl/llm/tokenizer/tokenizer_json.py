@@ -1,0 +1,245 @@
+"""A tokenizer from the ``tokenizer.json`` of a Hugging Face folder, with the files next to it."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import regex
+
+from netcl.llm.tokenizer.added_tokens import AddedToken, AddedTokens
+from netcl.llm.tokenizer.byte_pairs import BytePairs
+from netcl.llm.tokenizer.patterns import PATTERNS, Splitter
+from netcl.llm.tokenizer.sentence_piece import SPACE, PieceMerger, SentencePiece, UnigramPath
+from netcl.llm.tokenizer.tokenizer import Segmenter, Tokenizer
+
+__all__ = ["from_json"]
+
+_LARGEST = 256 << 20  # bytes of a tokenizer.json
+
+
+def from_json(path: str | Path) -> Tokenizer:
+    """Returns the tokenizer of a tokenizer.json (BPE or Unigram); a folder stands for the file in it.
+
+    BOS, EOS and the chat template are read from tokenizer_config.json, generation_config.json and chat_template.jinja
+    next to it.
+    """
+    file = Path(path)
+    if file.is_dir():
+        file = file / "tokenizer.json"
+    content, config = _read(file), _read(file.with_name("tokenizer_config.json"), optional=True)
+    model = _mapping(content.get("model"), "model")
+    kind = model.get("type") or ("BPE" if "merges" in model else None)
+    if kind not in ("BPE", "Unigram"):
+        raise ValueError(f"expected a tokenizer.json with a BPE or Unigram model, got {kind!r:.80}")
+    rows = [row for row in content.get("added_tokens") or [] if isinstance(row, Mapping)]
+    tokens = _tokens(model, kind, rows)
+    texts = {token: at for at, token in enumerate(tokens)}
+    segmenter, strip_space = _segmenter(content, model, kind, tokens, {int(row["id"]) for row in rows})
+    added = AddedTokens(
+        AddedToken(
+            str(row["content"]),
+            int(row["id"]),
+            bool(row.get("special")),
+            bool(row.get("lstrip")),
+            bool(row.get("rstrip")),
+        )
+        for row in rows
+    )
+    prefix, suffix = _around(content.get("post_processor"), texts)
+    ends = _read(file.with_name("generation_config.json"), optional=True).get("eos_token_id", [])
+    return Tokenizer(
+        tokens,
+        _Normalized(_normalizers(content.get("normalizer")), segmenter),
+        added,
+        bos=texts.get(_text(config.get("bos_token"))),
+        eos=texts.get(_text(config.get("eos_token"))),
+        ends=[at for at in (ends if isinstance(ends, list) else [ends]) if isinstance(at, int)],
+        prefix=prefix,
+        suffix=suffix,
+        template=_template(file, config),
+        strip_space=strip_space,
+    )
+
+
+def _tokens(model: Mapping[str, Any], kind: str, rows: list[Mapping[str, Any]]) -> list[str]:
+    vocabulary = model.get("vocab")
+    if kind == "BPE" and isinstance(vocabulary, Mapping):
+        by_id = {at: token for token, at in vocabulary.items() if isinstance(at, int)}
+    elif kind == "Unigram" and isinstance(vocabulary, list):
+        by_id = {at: str(row[0]) for at, row in enumerate(vocabulary) if isinstance(row, list) and len(row) == 2}
+    else:
+        raise ValueError(f"expected the vocabulary of a {kind} model, got {type(vocabulary).__name__}")
+    for row in rows:
+        if not isinstance(row.get("id"), int) or not isinstance(row.get("content"), str):
+            raise ValueError(f"expected added_tokens with an id and a content, got {row!r:.80}")
+        if row.get("single_word"):
+            raise ValueError(f"expected an added token that is found within words too, got single_word: {row!r:.80}")
+        by_id[row["id"]] = row["content"]
+    last = max(by_id, default=-1)
+    if not min(by_id, default=-1) >= 0 or last > 4 * len(by_id) + 1000:
+        raise ValueError(f"expected ids of tokens from 0 on, got {len(by_id)} tokens with ids up to {last}")
+    return [by_id.get(at, "") for at in range(last + 1)]
+
+
+def _segmenter(
+    content: Mapping[str, Any], model: Mapping[str, Any], kind: str, tokens: list[str], added: set[int]
+) -> tuple[Segmenter, bool]:
+    """Returns the cutter of the text between added tokens, and True if decoding strips a space."""
+    steps = _steps(content.get("pre_tokenizer"), "pretokenizers")
+    names = [step.get("type") for step in steps]
+    if "ByteLevel" in names:
+        byte_level = steps[names.index("ByteLevel")]
+        splitter = Splitter(pattern for step in steps for pattern in _split_patterns(step))
+        whole = bool(model.get("ignore_merges"))
+        space = bool(byte_level.get("add_prefix_space"))
+        return BytePairs(tokens, _merges(model), splitter, whole_words=whole, add_prefix_space=space), False
+    pieces = {token: at for at, token in enumerate(tokens) if token and at not in added}
+    unknown = model.get("unk_token" if kind == "BPE" else "unk_id")
+    if kind == "BPE":
+        unknown = tokens.index(unknown) if unknown in tokens else None
+    prefix = "never"
+    for step in [*_steps(content.get("normalizer"), "normalizers"), *steps]:
+        if step.get("type") == "Prepend" and step.get("prepend") == SPACE:
+            prefix = "prepend"
+        elif step.get("type") == "Metaspace":
+            scheme = step.get("prepend_scheme", "always" if step.get("add_prefix_space", True) else "never")
+            prefix = str(scheme)
+        elif step.get("type") == "Split" and step.get("pattern") == {"String": " "}:
+            continue  # spaces have become U+2581 before
+        elif step in steps:
+            raise ValueError(f"expected pre_tokenizer ByteLevel, Metaspace or none, got {step!r:.80}")
+    scores = [0.0] * len(tokens)
+    if kind == "Unigram":
+        scores[: len(model["vocab"])] = [float(row[1]) for row in model["vocab"]]
+        cutter: Any = UnigramPath(pieces, scores)
+    else:
+        cutter = PieceMerger(pieces, scores, _merges(model))
+    fallback = bool(model.get("byte_fallback"))
+    segmenter = SentencePiece(tokens, cutter, pieces, prefix=prefix, unknown=unknown, byte_fallback=fallback)
+    strips = any(step.get("type") in ("Strip", "Metaspace") for step in _steps(content.get("decoder"), "decoders"))
+    return segmenter, strips and prefix != "never"
+
+
+def _split_patterns(step: Mapping[str, Any]) -> list[str]:
+    kind = step.get("type")
+    if kind == "ByteLevel":
+        return [*PATTERNS["gpt-2"]] if step.get("use_regex", True) else []
+    if kind == "Digits":
+        return [r"\p{N}" if step.get("individual_digits") else r"\p{N}+"]
+    if kind == "Punctuation" and step.get("behavior", "Isolated") == "Isolated":
+        return [r"[\p{P}\$\+<=>\^`\|~]"]
+    if kind == "Split" and step.get("behavior") == "Isolated" and not step.get("invert"):
+        pattern = _mapping(step.get("pattern"), "pattern")
+        return [str(pattern["Regex"]) if "Regex" in pattern else regex.escape(str(pattern.get("String")))]
+    if kind == "Split" and step.get("behavior") == "Removed" and step.get("invert"):
+        return [str(_mapping(step.get("pattern"), "pattern").get("Regex"))]
+    raise ValueError(f"expected pre_tokenizer ByteLevel, Digits, Punctuation or Split (Isolated), got {step!r:.80}")
+
+
+def _merges(model: Mapping[str, Any]) -> list[str]:
+    merges = model.get("merges")
+    if not isinstance(merges, list):
+        raise ValueError(f"expected a list of merges in tokenizer.json, got {type(merges).__name__}")
+    return [pair if isinstance(pair, str) else " ".join(map(str, pair)) for pair in merges]
+
+
+class _Normalized:
+    """A segmenter of normalized text."""
+
+    def __init__(self, steps: list[Any], segmenter: Segmenter) -> None:
+        self._steps, self._segmenter = steps, segmenter
+        self.token_bytes = segmenter.token_bytes
+
+    def encode(self, text: str, first: bool) -> list[int]:
+        for step in self._steps:
+            text = step(text)
+        return self._segmenter.encode(text, first)
+
+
+def _normalizers(normalizer: Any) -> list[Any]:
+    steps: list[Any] = []
+    for step in _steps(normalizer, "normalizers"):
+        kind = step.get("type")
+        if kind in ("NFC", "NFD", "NFKC", "NFKD"):
+            steps.append(partial(unicodedata.normalize, kind))
+        elif kind == "Replace":
+            pattern, by = _mapping(step.get("pattern"), "pattern"), str(step.get("content"))
+            if pattern != {"String": " "} or by != SPACE:  # which the segmenter does
+                source = pattern["Regex"] if "Regex" in pattern else regex.escape(str(pattern.get("String")))
+                steps.append(partial(_replaced, regex.compile(source), by))
+        elif kind == "Lowercase":
+            steps.append(str.lower)
+        elif kind != "Prepend":
+            raise ValueError(f"expected normalizer NFC, NFKC, Replace, Prepend or Lowercase, got {step!r:.80}")
+    return steps
+
+
+def _replaced(pattern: Any, by: str, text: str) -> str:
+    return str(pattern.sub(lambda _: by, text))
+
+
+def _around(processor: Any, texts: Mapping[str, int]) -> tuple[list[int], list[int]]:
+    """Returns the ids that the file puts before and after a text."""
+    for step in _steps(processor, "processors"):
+        if step.get("type") == "TemplateProcessing":
+            names = [
+                _mapping(item, "single").get("SpecialToken", {}).get("id") for item in step.get("single", [])
+            ]  # None is the text
+            if None not in names:
+                break
+            at = names.index(None)
+            ids = [texts.get(name, -1) for name in names if name is not None]
+            if -1 in ids:
+                raise ValueError(f"expected tokens of the vocabulary in post_processor, got {names!r:.80}")
+            return ids[:at], ids[at:]
+    return [], []
+
+
+def _steps(part: Any, inner: str) -> list[Mapping[str, Any]]:
+    """Returns the steps of a part of tokenizer.json: those of a Sequence, or the one."""
+    if part is None:
+        return []
+    mapping = _mapping(part, inner)
+    if mapping.get("type") != "Sequence":
+        return [mapping]
+    return [step for item in mapping.get(inner) or [] for step in _steps(item, inner)]
+
+
+def _template(file: Path, config: Mapping[str, Any]) -> str:
+    separate = file.with_name("chat_template.jinja")
+    if separate.is_file():
+        return separate.read_text(encoding="utf-8")
+    template = config.get("chat_template") or ""
+    if isinstance(template, list):
+        named = {row.get("name"): row.get("template") for row in template if isinstance(row, Mapping)}
+        template = named.get("default") or ""
+    return template if isinstance(template, str) else ""
+
+
+def _text(token: Any) -> str:
+    return str(token.get("content", "")) if isinstance(token, Mapping) else str(token or "")
+
+
+def _mapping(value: Any, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"expected {name} of tokenizer.json to be an object, got {type(value).__name__}")
+    return value
+
+
+def _read(file: Path, optional: bool = False) -> dict[str, Any]:
+    if optional and not file.is_file():
+        return {}
+    if file.stat().st_size > _LARGEST:
+        raise ValueError(f"expected {file.name} of at most {_LARGEST} bytes, got {file.stat().st_size}")
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"expected JSON in {file.name}, got {error}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"expected an object in {file.name}, got {type(content).__name__}")
+    return content
