@@ -11,6 +11,11 @@ except ModuleNotFoundError:
 
 with _Checked("llm"):
     from netcl.llm.__about__ import __version__ as __version__
+    from netcl.llm.config import Config
+    from netcl.llm.decoder import Decoder
+    from netcl.llm.generation import Session
+    from netcl.llm.gguf import Gguf, write_gguf
+    from netcl.llm.model import Model, load
     from netcl.llm.sampling import Piece, Sampling
 
-__all__ = ["Piece", "Sampling"]
+__all__ = ["Config", "Decoder", "Gguf", "Model", "Piece", "Sampling", "Session", "load", "write_gguf"]

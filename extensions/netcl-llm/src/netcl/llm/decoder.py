@@ -7,7 +7,7 @@ that read the same input are joined by rows where their kinds agree, so that a s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,28 +16,15 @@ from netcl import nn
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.core.packed import PackedTensor
+from netcl.llm.cache import Cache, Extension
 from netcl.llm.config import Config, Rope
 
-__all__ = ["Decoder", "Positions", "Projection", "Source", "parts_of"]
+__all__ = ["Decoder", "Projection", "Source", "parts_of"]
 
 Weight = Tensor | PackedTensor
 # Gives the weight of a name and a shape; a new model's is random.
 Source = Callable[[str, tuple[int, ...]], Weight]
 _STD = 0.02
-
-
-class Positions(Protocol):
-    """Keys and values of earlier positions: the cache of a generation."""
-
-    def places(self, count: int) -> Tensor:
-        """Returns the positions (N, count) of the new tokens."""
-
-    @property
-    def length(self) -> int:
-        """The number of places."""
-
-    def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Writes new keys and values (N, heads, T, D) and returns those of all places."""
 
 
 def random_source(device: Any = None, dtype: str = "float32") -> Source:
@@ -164,8 +151,7 @@ class _Norm(nn.Module):
 class _Angles:
     """Cosines and sines of positions (..., T, dim / 2), and the mask, of the layers of one kind."""
 
-    def __init__(self, rope: Rope, places: Tensor, mask: Tensor | None, dtype: str) -> None:
-        steps = Tensor.from_host(places.queue, rope.frequencies().astype(np.float32))
+    def __init__(self, rope: Rope, steps: Tensor, places: Tensor, mask: Tensor | None, dtype: str) -> None:
         angles = ag.mul(ag.unsqueeze(ag.cast(places, dtype="float32"), -1), steps)
         if places.ndim == 2:
             angles = ag.unsqueeze(angles, 1)
@@ -200,7 +186,7 @@ class _Attention(nn.Module):
             self.q_norm = _Norm(source, f"{name}.q_norm", config.head_dim, config)
             self.k_norm = _Norm(source, f"{name}.k_norm", config.head_dim, config)
 
-    def forward(self, x: Tensor, angles: _Angles, layer: int = 0, cache: Positions | None = None) -> Tensor:
+    def forward(self, x: Tensor, angles: _Angles, layer: int = 0, cache: Extension | None = None) -> Tensor:
         n, t, _ = x.shape
         h, kv, d = self.heads, self.kv_heads, self.head_dim
         y = self.qkv(x)
@@ -269,7 +255,7 @@ class _Block(nn.Module):
         self.mlp = _Mlp(source, f"{name}.mlp", config)
         self.post_mlp_norm = norm("post_feedforward_layernorm") if config.post_norms else None
 
-    def forward(self, x: Tensor, angles: _Angles, layer: int = 0, cache: Positions | None = None) -> Tensor:
+    def forward(self, x: Tensor, angles: _Angles, layer: int = 0, cache: Extension | None = None) -> Tensor:
         y = self.attention(self.input_norm(x), angles, layer, cache)
         x = ag.add(x, y if self.post_attention_norm is None else self.post_attention_norm(y))
         y = self.mlp(self.mlp_norm(x))
@@ -287,6 +273,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.config = config
         self.checkpointing: bool = False
+        self._frequencies: dict[tuple[Rope, int], tuple[Tensor, Any]] = {}
         source = source or random_source()
         self.embedding = _Matrix(source("embed_tokens.weight", (config.vocab_size, config.hidden_size)))
         self.layers = nn.ModuleList(_Block(source, f"layers.{at}", config) for at in range(config.layers))
@@ -305,7 +292,7 @@ class Decoder(nn.Module):
         """The queue of the weights' device."""
         return self.norm.weight.queue
 
-    def forward(self, ids: Tensor, cache: Positions | None = None, last: Tensor | None = None) -> Tensor:
+    def forward(self, ids: Tensor, cache: Cache | None = None, last: Tensor | None = None) -> Tensor:
         """Returns the logits; with a ``cache`` ids are behind its positions. ``last`` (N,), the place of one token in
         each row, gives the logits (N, vocab_size) of these alone.
         """
@@ -317,7 +304,7 @@ class Decoder(nn.Module):
         cap = self.config.logit_cap
         return logits if cap is None else ag.mul(ag.tanh(ag.div(logits, cap)), cap)
 
-    def states(self, ids: Tensor, cache: Positions | None = None) -> Tensor:
+    def states(self, ids: Tensor, cache: Cache | None = None) -> Tensor:
         """Returns the states (N, T, hidden_size) behind the last norm: what the head reads."""
         if ids.ndim != 2 or not ids.size:
             raise ShapeError(f"Decoder: expected ids (N, T), got {ids.shape}", op="Decoder")
@@ -325,34 +312,42 @@ class Decoder(nn.Module):
         x = x if x.dtype == self.dtype else ag.cast(x, dtype=self.dtype)
         if self.config.embedding_scale != 1.0:
             x = ag.mul(x, self.config.embedding_scale)
-        angles = self._angles(ids, cache)
+        new = None if cache is None else cache.begin(ids.shape[1])
+        angles = self._angles(ids, new)
         for at, block in enumerate(self.layers):
             kind = angles[self.config.local[at]]
-            if self.checkpointing and self.training and cache is None:
+            if self.checkpointing and self.training and new is None:
                 x = ag.checkpoint(block, x, kind, at)
             else:
-                x = block(x, kind, at, cache)
+                x = block(x, kind, at, new)
         return self.norm(x)
 
-    def _angles(self, ids: Tensor, cache: Positions | None) -> dict[bool, _Angles]:
+    def _angles(self, ids: Tensor, new: Extension | None) -> dict[bool, _Angles]:
         """Returns angles and masks of global (False) and local layers (True)."""
         count, config = ids.shape[1], self.config
-        if cache is None:
+        if new is None:
             places = Tensor.arange(count, dtype="int32", queue=ids.queue)
             keys, queries = ag.unsqueeze(places, 0), ag.unsqueeze(places, 1)
         else:
-            places = cache.places(count)
-            keys = ag.reshape(Tensor.arange(cache.length, dtype="int32", queue=ids.queue), (1, 1, 1, -1))
-            queries = ag.reshape(places, (*places.shape[:1], 1, count, 1))
+            places, keys = new.positions, ag.reshape(new.keys, (1, 1, 1, -1))
+            queries = ag.reshape(places, (-1, 1, count, 1))
         kinds = {}
         for local in set(config.local):
             rope = config.local_rope if local and config.local_rope is not None else config.rope
-            windowed = local and config.window is not None and (cache is not None or count > config.window)
-            mask = None if cache is None and not windowed else ag.le(keys, queries)
+            windowed = local and config.window is not None and (new is not None or count > config.window)
+            mask = None if new is None and not windowed else ag.le(keys, queries)
             if windowed and mask is not None:
                 mask = ag.logical_and(mask, ag.gt(keys, ag.sub(queries, config.window)))
-            kinds[local] = _Angles(rope, places, mask, self.dtype)
+            kinds[local] = _Angles(rope, self._steps(rope, ids.queue), places, mask, self.dtype)
         return kinds
+
+    def _steps(self, rope: Rope, queue: Any) -> Tensor:
+        """Returns the angle per position of each pair; made once, since a captured step writes nothing from the host."""
+        key = (rope, id(queue))
+        if key not in self._frequencies:
+            steps = Tensor.from_host(queue, rope.frequencies().astype(np.float32), persistent=True)
+            self._frequencies[key] = (steps, queue)
+        return self._frequencies[key][0]
 
     def tensors(self) -> Iterator[tuple[str, Weight]]:
         """Returns the weights by the names of Hugging Face's files without "model.", as they are stored."""

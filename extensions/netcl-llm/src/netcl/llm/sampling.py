@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Choice", "Piece", "Sampling", "choose"]
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -66,3 +74,62 @@ class Piece:
     logprob: float | None = None
     top_logprobs: tuple[tuple[int, float], ...] = ()
     finish_reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A chosen token, with log probabilities if they were asked for."""
+
+    id: int
+    logprob: float | None = None
+    top_logprobs: tuple[tuple[int, float], ...] = ()
+
+
+def choose(logits: Array, rule: Sampling, generator: np.random.Generator, past: Sequence[int] = ()) -> Choice:
+    """Returns a token by the rule: the penalty of ``past`` tokens, then top_k, top_p, min_p, and temperature last, the
+    order of llama.cpp.
+
+    Log probabilities are those of all tokens, before the rule.
+    """
+    logits = np.asarray(logits, np.float32)
+    scores = logits
+    if rule.repetition_penalty != 1.0 and len(past):
+        scores, seen = logits.copy(), np.unique(np.asarray(past, np.int64))
+        at = scores[seen]
+        scores[seen] = np.where(at > 0, at / rule.repetition_penalty, at * rule.repetition_penalty)
+    if rule.temperature == 0:
+        token = int(scores.argmax())
+    else:
+        ids, kept = _candidates(scores, rule)
+        weights = np.exp((kept - kept[0]) / rule.temperature)
+        sums = weights.cumsum()
+        place = int(np.searchsorted(sums, generator.random() * sums[-1], side="right"))
+        token = int(ids[min(place, len(ids) - 1)])
+    if not rule.logprobs:
+        return Choice(token)
+    top = float(logits.max())
+    total = top + float(np.log(np.exp(logits.astype(np.float64) - top).sum()))
+    count = min(rule.logprobs, logits.size)
+    best = np.argpartition(-logits, count - 1)[:count]
+    best = best[np.argsort(-logits[best], kind="stable")]
+    tops = tuple((int(token), float(logits[token]) - total) for token in best)
+    return Choice(token, float(logits[token]) - total, tops)
+
+
+def _candidates(scores: Array, rule: Sampling) -> tuple[Array, Array]:
+    """Returns the tokens that may be drawn and their scores, the most likely first."""
+    if 0 < rule.top_k < scores.size:
+        ids = np.argpartition(-scores, rule.top_k - 1)[: rule.top_k]
+        ids = ids[np.argsort(-scores[ids], kind="stable")]
+    else:
+        ids = np.argsort(-scores, kind="stable")
+    kept = scores[ids].astype(np.float64)
+    shares = np.exp(kept - kept[0])
+    if rule.top_p < 1:
+        before = shares.cumsum() / shares.sum() - shares / shares.sum()
+        count = max(1, int((before < rule.top_p).sum()))
+        ids, kept, shares = ids[:count], kept[:count], shares[:count]
+    if rule.min_p > 0:
+        count = max(1, int((shares >= rule.min_p).sum()))
+        ids, kept = ids[:count], kept[:count]
+    return ids, kept
