@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from netcl.llm.commands.options import add_model, add_sampling, loaded, parser, run, sampling_of
@@ -59,10 +60,8 @@ def _talk(parsed: argparse.Namespace) -> int:
     if not model.tokenizer.chat_template:
         raise ValueError(f"{parsed.model} has no chat template: write netcl generate for a model that continues text")
     if sys.stdin.isatty():
-        try:
+        with suppress(ImportError):  # Windows has none
             import readline  # noqa: F401 (gives input() a history and keys for editing)
-        except ImportError:  # Windows
-            pass
         print(f"{_HELP}.")
     chat = Chat(model, rule, parsed.system)
     while True:

@@ -39,7 +39,9 @@ def _quantize(parsed: argparse.Namespace) -> int:
     keys = {name: value for name, value in file.metadata.items() if not name.startswith("split.")}
     write_gguf(parsed.out, {**keys, "general.file_type": _FILE_TYPES[parsed.format]}, tensors)
     before = sum(entry.data.nbytes for entry in file.tensors.values())
-    after = sum(value.nbytes if isinstance(value, packed.PackedTensor) else value.data.nbytes for value in tensors.values())
+    after = sum(
+        value.nbytes if isinstance(value, packed.PackedTensor) else value.data.nbytes for value in tensors.values()
+    )
     print(f"{parsed.out}: {len(tensors)} tensors, {before / 1e6:.1f} MB became {after / 1e6:.1f} MB")
     return 0
 

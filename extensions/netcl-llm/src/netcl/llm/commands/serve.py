@@ -26,10 +26,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("max-tokens", 4096, "tokens of an answer at most"),
         ("max-prompt", None, "tokens of a prompt at most (the context of the model)"),
         ("max-body", 4 << 20, "bytes of a request at most"),
-        ("parallel", 4, "generations that make tokens in turn"),
+        ("parallel", 4, "generations that are decoded together"),
         ("queue", 64, "generations that wait; more are refused with status 429"),
     ):
-        serve.add_argument(f"--{name}", type=_positive, default=default, help=f"{text} ({default})" if default else text)
+        serve.add_argument(
+            f"--{name}", type=_positive, default=default, help=f"{text} ({default})" if default else text
+        )
     return run("serve-llm", _serve, serve.parse_args(arguments))
 
 

@@ -6,9 +6,10 @@ import asyncio
 import hmac
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -16,16 +17,17 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import ClientDisconnect, Request as HttpRequest
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as HttpRequest
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from netcl.llm.chat_template import ChatTemplateError
-from netcl.llm.sampling import Piece
+from netcl.llm.embedding import embed
 from netcl.llm.server import fields
 from netcl.llm.server.answers import Choice, Shape, embeddings
 from netcl.llm.server.errors import ApiError
-from netcl.llm.server.scheduler import Job, Scheduler
+from netcl.llm.server.scheduler import END, Job, Scheduler
 
 __all__ = ["Limits", "application"]
 
@@ -34,14 +36,14 @@ _POLL = 0.2  # seconds between looks for a client that has gone
 
 @dataclass(frozen=True)
 class Limits:
-    """What the server takes.
+    """Limits of requests.
 
     Attributes:
         body: bytes of a request.
         body_seconds: time in which a body must arrive.
         prompt: tokens of a prompt; None for the context of the model.
         max_tokens: tokens of an answer at most, and if a request names no number.
-        parallel: generations that make tokens in turn.
+        parallel: generations that are decoded together.
         waiting: generations that wait; more are refused with status 429.
     """
 
@@ -139,17 +141,14 @@ class _Server:
             raise ApiError(f"expected dimensions to be {size}, got {asked.dimensions}", "dimensions")
         prompts = [await self._ids(prompt, "input") for prompt in asked.prompts]
 
-        def vectors(_: Any) -> Iterator[Any]:
-            for ids in prompts:
-                yield self._model.embed(ids)
-
-        jobs = [Job((), vectors, _ignore)]
-        found = [vector async for _, vector in self._results(request, jobs)]
+        job = Job((), results=(embed(self._model, ids) for ids in prompts))
+        found = [vector async for _, vector in self._results(request, [job])]
         return _json(embeddings(found, self._name, sum(map(len, prompts)), asked.base64))
 
     async def _generated(self, request: HttpRequest, asked: fields.Request, chat: bool) -> Response:
         self._check_name(asked.model)
-        jobs, choices = [], []
+        jobs: list[Job] = []
+        choices: list[Choice] = []
         for prompt in asked.prompts:
             ids = await self._ids(prompt, "messages" if chat else "prompt")
             room = self._model.config.context_length - len(ids)
@@ -157,7 +156,7 @@ class _Server:
             for number in range(asked.n):
                 seed = asked.sampling.seed
                 rule = replace(asked.sampling, max_tokens=most, seed=None if seed is None else seed + number)
-                jobs.append(Job(ids, lambda session, ids=ids, rule=rule: session.generate(ids, rule), _ignore))
+                jobs.append(Job(ids, rule))
                 choices.append(Choice(len(choices), 0 if number else len(ids)))
         shape = Shape(chat, self._name, self._model.tokenizer, asked.logprobs, asked.sampling.logprobs)
         results = self._results(request, jobs)
@@ -189,7 +188,7 @@ class _Server:
         queue: asyncio.Queue[tuple[int, Any]] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         for at, job in enumerate(jobs):
-            job.post = lambda result, at=at: loop.call_soon_threadsafe(queue.put_nowait, (at, result))  # type: ignore[misc]
+            job.post = partial(_post, loop, queue, at)
         self.scheduler.submit(jobs)
         left, looked = len(jobs), loop.time()
         try:
@@ -206,7 +205,7 @@ class _Server:
                     raise result
                 if isinstance(result, BaseException):
                     raise ApiError(f"the generation failed: {type(result).__name__}: {result}", status=500)
-                if result is Job.END:
+                if result is END:
                     left -= 1
                 else:
                     yield at, result
@@ -216,15 +215,14 @@ class _Server:
     async def _ids(self, prompt: str | list[int], param: str) -> list[int]:
         """Returns the ids of a prompt that fits into the context, with room for a token."""
         tokenizer, context = self._model.tokenizer, self._model.config.context_length
-        if isinstance(prompt, str):
-            prompt = await run_in_threadpool(tokenizer.encode, prompt)
-        elif not all(0 <= token < len(tokenizer) for token in prompt):
+        ids = await run_in_threadpool(tokenizer.encode, prompt) if isinstance(prompt, str) else prompt
+        if not all(0 <= token < len(tokenizer) for token in ids):
             raise ApiError(f"expected ids from 0 to {len(tokenizer) - 1} in {param}", param)
         most = min(context - 1, self._limits.prompt or context)
-        if not 1 <= len(prompt) <= most:
-            message = f"expected a prompt of 1 to {most} tokens, got {len(prompt)}"
-            raise ApiError(message, param, "context_length_exceeded" if prompt else "empty_prompt")
-        return prompt
+        if not 1 <= len(ids) <= most:
+            message = f"expected a prompt of 1 to {most} tokens, got {len(ids)}"
+            raise ApiError(message, param, "context_length_exceeded" if ids else "empty_prompt")
+        return ids
 
     async def _body(self, request: HttpRequest) -> Any:
         """Returns the JSON of a request, read up to the limits."""
@@ -264,8 +262,8 @@ class _Server:
         return {"id": self._name, "object": "model", "created": self._started, "owned_by": "netcl"}
 
 
-def _ignore(_: Any) -> None:
-    """Takes the results of a job that has not been submitted."""
+def _post(loop: asyncio.AbstractEventLoop, queue: asyncio.Queue[tuple[int, Any]], at: int, result: Any) -> None:
+    loop.call_soon_threadsafe(queue.put_nowait, (at, result))
 
 
 def _no_constant(name: str) -> Any:

@@ -89,7 +89,9 @@ def _values(body: Any, rows: Mapping[str, Check], needed: str) -> dict[str, Any]
         raise ApiError(f"expected a JSON object, got {_kind(body)}")
     unknown = sorted(body.keys() - rows.keys() - _IGNORED)
     if unknown:
-        raise ApiError(f"expected the fields {', '.join(rows)}; got {unknown[0]!r:.80}", unknown[0][:80], "unknown_field")
+        raise ApiError(
+            f"expected the fields {', '.join(rows)}; got {unknown[0]!r:.80}", unknown[0][:80], "unknown_field"
+        )
     if body.get(needed) is None:
         raise ApiError(f"expected the field {needed}, got none", needed, "missing_field")
     return {name: None if body.get(name) is None else check(name, body[name]) for name, check in rows.items()}
@@ -132,7 +134,7 @@ def _text(name: str, value: Any) -> Any:
 
 
 def _one_of(*choices: Any) -> Check:
-    """Returns a check for fields with few values: those that this server can honour."""
+    """Returns a check for a field of which this server can honour few values."""
 
     def check(name: str, value: Any) -> Any:
         if not any(type(value) is type(choice) and value == choice for choice in choices):
@@ -203,7 +205,9 @@ def _message(name: str, row: dict[str, Any]) -> dict[str, Any]:
     if role not in _ROLES:
         raise ApiError(f"expected {name}.role to be one of {', '.join(_ROLES)}; got {_kind(role)}", f"{name}.role")
     if isinstance(content, list):
-        parts = [part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in content]
+        parts = [
+            part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in content
+        ]
         content = "".join(parts) if all(isinstance(part, str) for part in parts) else None  # type: ignore[arg-type]
     elif content is None and role == "assistant":
         content = ""
@@ -214,7 +218,7 @@ def _message(name: str, row: dict[str, Any]) -> dict[str, Any]:
 
 # Fields of clients that change nothing here.
 _IGNORED = frozenset(
-    "user metadata store service_tier parallel_tool_calls reasoning_effort safety_identifier prompt_cache_key".split()
+    ("user", "metadata", "store", "service_tier", "parallel_tool_calls", "reasoning_effort", "prompt_cache_key")
 )
 _SAMPLING: dict[str, Check] = {
     "model": _text,

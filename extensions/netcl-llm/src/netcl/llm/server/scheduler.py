@@ -1,4 +1,4 @@
-"""The thread that generates: jobs in the order of their arrival, a few at a time, one token of each in turn."""
+"""The thread that generates: jobs begin in the order of their arrival, and are decoded together."""
 
 from __future__ import annotations
 
@@ -8,56 +8,128 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from netcl.llm.decode import CHUNKS, Lanes
+from netcl.llm.generation import Ending, choice_of, generator_of
+from netcl.llm.sampling import Choice, Piece, Sampling
 from netcl.llm.server.errors import ApiError
 
 __all__ = ["Job", "Scheduler"]
 
-
-class _End:
-    """Marks the end of a job's results."""
+# Posted behind the last result of a job.
+END = object()
 
 
 @dataclass(eq=False)
 class Job:
-    """A generation that has been asked for.
+    """Work that has been asked for: a generation, or other ``results`` that are made one by one between its steps.
 
-    Attributes:
-        ids: its prompt, by which a session with the same beginning is chosen.
-        results: makes the iterator of results, given a session of the model.
-        post: takes each result, then the job's END or an exception; called in the scheduler's thread.
-        cancelled: True ends the job before its next token.
+    ``post`` takes each result, then END or an exception; the scheduler's thread calls it. ``cancelled`` ends the job
+    before its next result.
     """
 
     ids: Sequence[int]
-    results: Callable[[Any], Iterator[Any]]
-    post: Callable[[Any], None]
+    rule: Sampling = field(default_factory=Sampling)
+    results: Iterator[Any] | None = None
+    post: Callable[[Any], None] = lambda _: None
     cancelled: bool = False
-    END = _End()
 
 
-@dataclass(eq=False)
-class _Slot:
-    """A session of the model, with the ids of its last job, and the job that runs in it."""
+class _Row:
+    """A row of lanes with its job: tokens that the model has not read, and the text so far."""
 
-    session: Any
-    ids: Sequence[int] = ()
-    job: Job | None = None
-    iterator: Iterator[Any] = field(default_factory=lambda: iter(()))
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.job: Job | None = None
+        self.left: list[int] = []
+        self._count = 0
+
+    def begin(self, job: Job, reused: int) -> None:
+        """Takes a job, of which the lanes have read ``reused`` tokens."""
+        self.job, self.left, self._count = job, list(job.ids[reused:]), 0
+        self._stream, self._ending = self._model.tokenizer.stream(), Ending(job.rule.stop)
+        self.generator = generator_of(job.rule)
+
+    def take(self, choice: Choice) -> None:
+        """Posts the piece of the next token, which ends the job at its limit or at an end of text."""
+        assert self.job is not None
+        self._count += 1
+        is_end, is_last = choice.id in self._model.ends, self._count == self.job.rule.max_tokens
+        text = "" if is_end else self._stream.push(choice.id)
+        text = self._ending.push(text + (self._stream.finish() if is_end or is_last else ""), is_end or is_last)
+        reason = "stop" if is_end or self._ending.is_stopped else "length" if is_last else None
+        self.left = [choice.id]
+        self.job.post(Piece(text, choice.id, choice.logprob, choice.top_logprobs, reason))
+        if reason is not None:
+            self.end(END)
+
+    def end(self, last: Any) -> None:
+        """Ends the job; the lanes keep what they have read for a prompt that begins so."""
+        job, self.job = self.job, None
+        if job is not None:
+            job.post(last)
+
+
+class _Group:
+    """Rows that are decoded together; their lanes are made at the first use, and again after a failure."""
+
+    def __init__(self, model: Any, rows: int) -> None:
+        self._model = model
+        self._lanes: Lanes | None = None
+        self.rows = [_Row(model) for _ in range(rows)]
+
+    def shared(self, row: _Row, ids: Sequence[int]) -> int:
+        """Returns how many first tokens of a prompt a row has read."""
+        read: list[int] = self._lanes.ids[self.rows.index(row)] if self._lanes is not None else []
+        return next((at for at, (a, b) in enumerate(zip(read, ids)) if a != b), min(len(read), len(ids)))
+
+    def begin(self, row: _Row, job: Job) -> None:
+        """Gives a job to a free row."""
+        if self._lanes is None:
+            self._lanes = Lanes(self._model.decoder, len(self.rows))
+        reused = min(self.shared(row, job.ids), len(job.ids) - 1)
+        self._lanes.keep(self.rows.index(row), reused)
+        row.begin(job, reused)
+
+    def step(self) -> None:
+        """Lets the model read the next tokens of all rows: a chunk of a prompt, or the token chosen before."""
+        for row in self.rows:
+            if row.job is not None and row.job.cancelled:
+                row.end(END)
+        lengths = [len(row.left) for row in self.rows if row.job is not None]
+        if not lengths or self._lanes is None:
+            return
+        # A long prompt holds up rows that generate: its chunks are shorter then.
+        chunks = CHUNKS if 1 not in lengths else CHUNKS[:2]
+        width = 1 if max(lengths) == 1 else next((size for size in chunks if size >= max(lengths)), chunks[-1])
+        parts = [row.left[:width] if row.job is not None else [] for row in self.rows]
+        try:
+            logits = self._lanes.append(parts, width)
+            for at, row in enumerate(self.rows):
+                row.left = row.left[width:]
+                if row.job is not None and not row.left:
+                    row.take(choice_of(logits, at, row.job.rule, row.generator, self._lanes.ids[at]))
+        except Exception as error:  # noqa: BLE001 (it belongs to these jobs; the thread serves others)
+            self._lanes = None
+            for row in self.rows:
+                row.end(error)
 
 
 class Scheduler:
     """Runs jobs in one thread, since a device's queue has one user.
 
+    A job that comes alone is decoded alone, which is fastest for it; jobs that come meanwhile form a batch.
+
     Args:
-        model: has ``session()``, an object that keeps the keys and values of a prompt for the next.
-        parallel: jobs that make tokens in turn; each has a session.
+        model: the language model.
+        parallel: generations that are decoded together.
         waiting: jobs that may wait for their turn; more are refused with status 429.
     """
 
     def __init__(self, model: Any, parallel: int = 4, waiting: int = 64) -> None:
-        self._model, self._parallel, self._most = model, parallel, waiting
+        self._most = waiting
         self._waiting: deque[Job] = deque()
-        self._slots: list[_Slot] = []
+        self._alone, self._batch = _Group(model, 1), _Group(model, parallel if parallel > 1 else 0)
+        self._others: list[Job] = []
         self._changed = threading.Condition()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="netcl-llm", daemon=True)
@@ -68,14 +140,13 @@ class Scheduler:
         with self._changed:
             if self._closed:
                 raise ApiError("the server is stopping", status=503)
-            free = self._parallel - self._running()
-            if len(self._waiting) + len(jobs) > self._most + free:
+            if len(self._waiting) + len(jobs) > self._most + len(self._free()):
                 raise ApiError(f"expected at most {self._most} waiting generations; try again later", status=429)
             self._waiting.extend(jobs)
             self._changed.notify()
 
     def cancel(self, jobs: Sequence[Job]) -> None:
-        """Ends jobs: those that wait at once, the others before their next token."""
+        """Ends jobs: waiting ones at once, the others before their next token."""
         with self._changed:
             for job in jobs:
                 job.cancelled = True
@@ -84,92 +155,62 @@ class Scheduler:
     def counts(self) -> dict[str, int]:
         """Returns the numbers of jobs that run and wait."""
         with self._changed:
-            return {"running": self._running(), "waiting": len(self._waiting)}
+            return {"running": len(self._running()), "waiting": len(self._waiting)}
 
     def close(self) -> None:
-        """Ends the thread before its next token; jobs that are left get an error."""
+        """Ends the thread before its next step; jobs that are left get an error."""
         with self._changed:
             self._closed = True
             self._changed.notify()
         self._thread.join()
 
-    def _running(self) -> int:
-        return sum(slot.job is not None for slot in self._slots)
+    def _rows(self) -> list[tuple[_Group, _Row]]:
+        return [(group, row) for group in (self._batch, self._alone) for row in group.rows]
+
+    def _free(self) -> list[tuple[_Group, _Row]]:
+        return [(group, row) for group, row in self._rows() if row.job is None]
+
+    def _running(self) -> list[Job]:
+        return [*self._others, *(row.job for _, row in self._rows() if row.job is not None)]
 
     def _run(self) -> None:
         while self._begin_jobs():
-            for slot in list(self._slots):
-                if slot.job is not None:
-                    self._advance(slot, slot.job)
-        left = [*self._waiting, *(slot.job for slot in self._slots if slot.job is not None)]
-        for job in left:
+            for group in (self._alone, self._batch):
+                group.step()
+            self._others = [job for job in self._others if _advanced(job)]
+        for job in [*self._waiting, *self._running()]:
             job.post(ApiError("the server is stopping", status=503))
 
     def _begin_jobs(self) -> bool:
-        """Gives waiting jobs a slot; waits while there is no job at all. Returns False at the end."""
+        """Gives waiting jobs a row; waits while there is no job at all. Returns False at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._waiting or any(slot.job for slot in self._slots))
-            if self._closed:
-                return False
-            begun = []
-            while self._waiting and self._running() < self._parallel:
-                job = self._waiting.popleft()
-                slot = self._slot_for(job)
-                slot.job = job
-                begun.append(slot)
-        for slot in begun:
-            self._begin(slot)
-        return True
-
-    def _slot_for(self, job: Job) -> _Slot:
-        """Returns the free slot that shares the longest beginning with the prompt; a new one if none shares any."""
-        free = [slot for slot in self._slots if slot.job is None]
-        best = max(free, key=lambda slot: _shared(slot.ids, job.ids), default=None)
-        if best is None or (len(self._slots) < self._parallel and not _shared(best.ids, job.ids)):
-            best = _Slot(None)
-            self._slots.append(best)
-        return best
-
-    def _begin(self, slot: _Slot) -> None:
-        assert slot.job is not None
-        try:
-            slot.session = self._model.session() if slot.session is None else slot.session
-            slot.iterator = slot.job.results(slot.session)
-            slot.ids = slot.job.ids
-        except Exception as error:  # noqa: BLE001 (it belongs to the job; the thread serves others)
-            self._end(slot, error)
-
-    def _advance(self, slot: _Slot, job: Job) -> None:
-        """Posts the next result of a slot's job, or its end."""
-        if job.cancelled:
-            self._end(slot, Job.END)
-            return
-        try:
-            result = next(slot.iterator, Job.END)
-        except Exception as error:  # noqa: BLE001 (it belongs to the job; the thread serves others)
-            slot.session, slot.ids = None, ()
-            self._end(slot, error)
-            return
-        if result is Job.END:
-            self._end(slot, Job.END)
-        else:
-            job.post(result)
-
-    def _end(self, slot: _Slot, last: Any) -> None:
-        close = getattr(slot.iterator, "close", None)
-        if close is not None:
-            close()
-        job, slot.iterator = slot.job, iter(())
-        with self._changed:
-            slot.job = None
-        assert job is not None
-        job.post(last)
+            self._changed.wait_for(lambda: self._closed or self._waiting or self._running())
+            while self._waiting and not self._closed:
+                job = self._waiting[0]
+                if job.results is not None:
+                    self._others.append(self._waiting.popleft())
+                    continue
+                free = self._free()
+                if not self._batch.rows or (len(self._waiting) == 1 and not self._running()):
+                    free = [(group, row) for group, row in free if group is self._alone]
+                if not free:
+                    break
+                group, row = max(free, key=lambda pair: pair[0].shared(pair[1], job.ids))
+                self._waiting.popleft()
+                try:
+                    group.begin(row, job)
+                except Exception as error:  # noqa: BLE001 (it belongs to the job)
+                    job.post(error)
+            return not self._closed
 
 
-def _shared(left: Sequence[int], right: Sequence[int]) -> int:
-    count = 0
-    for a, b in zip(left, right, strict=False):
-        if a != b:
-            break
-        count += 1
-    return count
+def _advanced(job: Job) -> bool:
+    """Posts the next result of a job; returns False if it has ended."""
+    assert job.results is not None
+    try:
+        result = END if job.cancelled else next(job.results, END)
+    except Exception as error:  # noqa: BLE001 (it belongs to the job)
+        job.post(error)
+        return False
+    job.post(result)
+    return result is not END
