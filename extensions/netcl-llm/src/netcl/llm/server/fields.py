@@ -43,8 +43,9 @@ def chat_request(body: Any) -> Request:
     wanted, top = values["logprobs"] or False, values["top_logprobs"]
     if top and not wanted:
         raise ApiError("expected logprobs to be true if top_logprobs is set", "top_logprobs")
+    messages = [_message(f"messages[{at}]", row) for at, row in enumerate(values["messages"])]
     tools = values["tools"] if values["tool_choice"] != "none" else None
-    return _request(values, wanted, top or 0, messages=values["messages"], tools=tools)
+    return _request(values, wanted, top or 0, messages=messages, tools=tools)
 
 
 def completion_request(body: Any) -> Request:
@@ -98,103 +99,80 @@ def _values(body: Any, rows: Mapping[str, Check], needed: str) -> dict[str, Any]
 
 
 def _kind(value: Any) -> str:
-    names = {dict: "an object", list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
+    names = {dict: "an object", list: "an array", bool: "a boolean", type(None): "null"}
     return names.get(type(value), f"{value!r:.40}")
 
 
-def _number(least: float, most: float) -> Check:
+def _row(
+    expected: str,
+    allows: Callable[[Any], bool],
+    make: Callable[[Any], Any] = lambda value: value,
+    code: str | None = None,
+) -> Check:
+    """Returns the check of a field: it returns ``make(value)``, or an allowed value itself."""
+
     def check(name: str, value: Any) -> Any:
-        numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not numeric or not math.isfinite(value) or not least <= value <= most:
-            raise ApiError(f"expected {name} to be a number from {least:g} to {most:g}, got {_kind(value)}", name)
-        return float(value)
+        if not allows(value):
+            raise ApiError(f"expected {name} to be {expected}, got {_kind(value)}", name, code)
+        return value if make is None else make(value)
 
     return check
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(least: float, most: float) -> Check:
+    text = f"a number from {least:g} to {most:g}"
+    return _row(text, lambda value: _is_number(value) and least <= value <= most, float)
 
 
 def _integer(least: int, most: int) -> Check:
-    def check(name: str, value: Any) -> Any:
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise ApiError(f"expected {name} to be an integer from {least} to {most}, got {_kind(value)}", name)
-        return value
-
-    return check
+    return _row(f"an integer from {least} to {most}", lambda value: _is_integer(value) and least <= value <= most)
 
 
-def _boolean(name: str, value: Any) -> Any:
-    if not isinstance(value, bool):
-        raise ApiError(f"expected {name} to be true or false, got {_kind(value)}", name)
-    return value
-
-
-def _text(name: str, value: Any) -> Any:
-    if not isinstance(value, str):
-        raise ApiError(f"expected {name} to be a text, got {_kind(value)}", name)
-    return value
-
-
-def _one_of(*choices: Any) -> Check:
-    """Returns a check for a field of which this server can honour few values."""
-
-    def check(name: str, value: Any) -> Any:
-        if not any(type(value) is type(choice) and value == choice for choice in choices):
-            shown = " or ".join(repr(choice) for choice in choices)
-            raise ApiError(f"expected {name} to be {shown}, got {_kind(value)}", name, "unsupported_value")
-        return value
-
-    return check
-
-
-def _zero(name: str, value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != 0:
-        message = f"expected {name} to be 0, got {_kind(value)}; use repetition_penalty"
-        raise ApiError(message, name, "unsupported_value")
-    return value
-
-
-def _stop(name: str, value: Any) -> Any:
-    texts = [value] if isinstance(value, str) else value
-    if not isinstance(texts, list) or len(texts) > 16 or not all(isinstance(text, str) and text for text in texts):
-        raise ApiError(f"expected {name} to be a text or up to 16 texts that are not empty, got {_kind(value)}", name)
-    return tuple(texts)
-
-
-def _prompts(most: int) -> Check:
-    """Returns a check for a text, ids, or an array of these."""
-
-    def check(name: str, value: Any) -> Any:
-        many = value if isinstance(value, list) and not _is_ids(value) else [value]
-        if not 1 <= len(many) <= most:
-            raise ApiError(f"expected 1 to {most} entries in {name}, got {len(many)}", name)
-        if not all((isinstance(item, str) and item) or _is_ids(item) for item in many):
-            raise ApiError(f"expected {name} to be a text, an array of ids, or an array of these, none empty", name)
-        return many
-
-    return check
+def _only(*choices: Any) -> Check:
+    """Returns the check of a field of which this server can honour few values."""
+    text = " or ".join(repr(choice) for choice in choices)
+    return _row(text, lambda value: value in choices and type(value) in map(type, choices), code="unsupported_value")
 
 
 def _is_ids(value: Any) -> bool:
-    return (
-        isinstance(value, list) and bool(value) and all(isinstance(i, int) and not isinstance(i, bool) for i in value)
-    )
+    return isinstance(value, list) and bool(value) and all(map(_is_integer, value))
 
 
-def _options(name: str, value: Any) -> Any:
-    if not isinstance(value, dict) or value.keys() - {"include_usage", "include_obfuscation"}:
-        raise ApiError(f"expected {name} to be an object with include_usage, got {_kind(value)}", name)
-    return {key: _boolean(f"{name}.{key}", item) for key, item in value.items()}
+def _are_texts(value: Any, most: int) -> bool:
+    return isinstance(value, list) and len(value) <= most and all(isinstance(text, str) and text for text in value)
 
 
-def _objects(name: str, value: Any) -> Any:
-    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise ApiError(f"expected {name} to be an array of objects, got {_kind(value)}", name)
-    return value
+def _prompts(most: int) -> Check:
+    """Returns the check of a text, ids, or an array of these."""
+
+    def many(value: Any) -> list[Any]:
+        return value if isinstance(value, list) and not _is_ids(value) else [value]
+
+    def allows(value: Any) -> bool:
+        return 1 <= len(many(value)) <= most and all(_are_texts([item], 1) or _is_ids(item) for item in many(value))
+
+    return _row(f"a text, an array of ids, or an array of 1 to {most} of these, none empty", allows, many)
 
 
-def _messages(name: str, value: Any) -> Any:
-    if not 1 <= len(_objects(name, value)) <= _MOST_MESSAGES:
-        raise ApiError(f"expected 1 to {_MOST_MESSAGES} messages, got {len(value)}", name)
-    return [_message(f"{name}[{at}]", row) for at, row in enumerate(value)]
+def _are_messages(value: Any) -> bool:
+    return _are_objects(value) and 1 <= len(value) <= _MOST_MESSAGES
+
+
+def _are_objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in value)
+
+
+def _is_options(value: Any) -> bool:
+    known = {"include_usage", "include_obfuscation"}
+    return isinstance(value, dict) and all(key in known and isinstance(item, bool) for key, item in value.items())
 
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -220,41 +198,49 @@ def _message(name: str, row: dict[str, Any]) -> dict[str, Any]:
 _IGNORED = frozenset(
     ("user", "metadata", "store", "service_tier", "parallel_tool_calls", "reasoning_effort", "prompt_cache_key")
 )
+_TEXT = _row("a text", lambda value: isinstance(value, str))
+_BOOLEAN = _row("true or false", lambda value: isinstance(value, bool))
+_ZERO = _row("0 (use repetition_penalty)", lambda value: _is_number(value) and value == 0, code="unsupported_value")
+_STOP = _row(
+    "a text or up to 16 texts, none empty",
+    lambda value: _are_texts([value] if isinstance(value, str) else value, 16),
+    lambda value: (value,) if isinstance(value, str) else tuple(value),
+)
 _SAMPLING: dict[str, Check] = {
-    "model": _text,
+    "model": _TEXT,
     "temperature": _number(0, 2),
     "top_p": _number(0, 1),
     "top_k": _integer(0, 1 << 20),
     "min_p": _number(0, 1),
     "repetition_penalty": _number(0.01, 100),
-    "presence_penalty": _zero,
-    "frequency_penalty": _zero,
-    "logit_bias": _one_of({}),
+    "presence_penalty": _ZERO,
+    "frequency_penalty": _ZERO,
+    "logit_bias": _only({}),
     "seed": _integer(0, (1 << 63) - 1),
-    "stop": _stop,
+    "stop": _STOP,
     "n": _integer(1, _MOST_CHOICES),
     "max_tokens": _integer(1, 1 << 31),
-    "stream": _boolean,
-    "stream_options": _options,
+    "stream": _BOOLEAN,
+    "stream_options": _row("an object with include_usage", _is_options),
 }
 _CHAT: dict[str, Check] = {
-    "messages": _messages,
+    "messages": _row(f"an array of 1 to {_MOST_MESSAGES} objects", _are_messages),
     "max_completion_tokens": _integer(1, 1 << 31),
-    "logprobs": _boolean,
+    "logprobs": _BOOLEAN,
     "top_logprobs": _integer(0, 20),
-    "tools": _objects,
-    "tool_choice": _one_of("auto", "none"),
-    "response_format": _one_of({"type": "text"}),
+    "tools": _row("an array of objects", _are_objects),
+    "tool_choice": _only("auto", "none"),
+    "response_format": _only({"type": "text"}),
 }
 _COMPLETION: dict[str, Check] = {
     "prompt": _prompts(_MOST_CHOICES),
     "logprobs": _integer(0, 5),
-    "echo": _one_of(False),
-    "best_of": _one_of(1),
+    "echo": _only(False),
+    "best_of": _only(1),
 }
 _EMBEDDING: dict[str, Check] = {
-    "model": _text,
+    "model": _TEXT,
     "input": _prompts(_MOST_INPUTS),
-    "encoding_format": _one_of("float", "base64"),
+    "encoding_format": _only("float", "base64"),
     "dimensions": _integer(1, 1 << 20),
 }
