@@ -214,7 +214,8 @@ class _File:
 
     def _value(self, kind: int, depth: int) -> Any:
         if kind in _NUMBERS:
-            return self._numbers(_NUMBERS[kind])[0]
+            number = self._numbers(_NUMBERS[kind])[0]
+            return np.float64(number) if _NUMBERS[kind] == "d" else number
         if kind == _STRING:
             return self._text()
         if kind != _ARRAY:
@@ -345,11 +346,12 @@ def _typed(name: str, value: Any) -> tuple[int, bytes]:
         else:
             kinds, parts = zip(*(_typed(name, item) for item in value))
             return _ARRAY, struct.pack("<IQ", kinds[0], len(parts)) + b"".join(parts)
-    if isinstance(value, bool):
+    if type(value) is bool:
         value = np.bool_(value)
-    if isinstance(value, int):
-        value = np.uint32(value) if 0 <= value < 1 << 32 else np.int64(value)
-    if isinstance(value, float):
+    if type(value) is int:
+        small = np.uint32 if 0 <= value < 1 << 32 else np.int32 if -(1 << 31) <= value < 0 else np.int64
+        value = small(value)
+    if type(value) is float:
         value = np.float32(value)
     for kind, form in _NUMBERS.items():
         dtype = np.dtype("?" if form == "?" else f"<{form}")

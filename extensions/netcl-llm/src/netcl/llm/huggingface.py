@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from netcl.core import Tensor
+from netcl.core.dtypes import is_floating
 from netcl.io.budget import Budget
 from netcl.io.errors import CheckpointError
 from netcl.io.reading import opened
 from netcl.io.safetensors import load_safetensors
 from netcl.llm.config import Config, from_huggingface
+from netcl.llm.decoder import Decoder
 
-__all__ = ["read_folder", "read_json"]
+__all__ = ["decoder_of_folder", "read_folder", "read_json"]
 
 # Of config.json and of the index of files.
 _JSON_BYTES = 64 << 20
@@ -60,6 +62,28 @@ def read_folder(
                     break
             tensors[name] = tensor
     return config, _split(config, tensors), dict(values)
+
+
+def decoder_of_folder(
+    path: str | os.PathLike[str], queue: Any = None, dtype: str = "float32", budget: Budget | None = None
+) -> tuple[Decoder, dict[str, Any]]:
+    """Returns the decoder of a folder with weights in ``dtype``, and the values of config.json."""
+    config, tensors, values = read_folder(path, queue, budget)
+    used: set[str] = set()
+
+    def source(name: str, shape: tuple[int, ...]) -> Tensor:
+        tensor = tensors.get(name)
+        if tensor is None or tuple(tensor.shape) != shape or not is_floating(tensor.dtype):
+            got = "no such tensor" if tensor is None else f"{tuple(tensor.shape)} of {tensor.dtype}"
+            raise CheckpointError(f"{name}: expected numbers of shape {shape}, got {got}", path)
+        used.add(name)
+        return tensor if tensor.dtype == dtype else tensor.astype(dtype)
+
+    decoder = Decoder(config, source).eval()
+    left = {name for name in tensors.keys() - used if name != "lm_head.weight" and not name.endswith("inv_freq")}
+    if left:
+        raise CheckpointError(f"has {len(left)} tensors that the model does not use: {min(left)}", path)
+    return decoder, values
 
 
 def _files(folder: Path, budget: Budget | None) -> list[Path]:

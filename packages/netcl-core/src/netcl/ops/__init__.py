@@ -37,9 +37,10 @@ i0e i1 i1e igamma igammac index_select_grad kth_index laguerre_polynomial_l last
 max_along max_pool max_pool_grad min_along modified_bessel_k0 modified_bessel_k1 ndtr ndtri norm_of_difference ormqr
 packed_product packed_unpack poisson polygamma_of polynomial_end polynomial_start polynomial_steps put_along_axis put_at
 recurrence_back reduce_at renormed resample resample_grad rms_scale rotate_pairs sampled_matmul
-scaled_modified_bessel_k0 scaled_modified_bessel_k1 shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v
-shifted_chebyshev_polynomial_w sorted_values spherical_bessel_j0 standardize strided_scatter strided_slice take_at
-tiled_attention tiled_attention_gradients transfer weighted_sum windows xlog1py zeta
+scaled_modified_bessel_k0 scaled_modified_bessel_k1 shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u
+shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w sorted_values spherical_bessel_j0 standardize
+strided_scatter strided_slice take_at tiled_attention tiled_attention_gradients transfer weighted_sum windows xlog1py
+zeta
 """
 # Other names -> the name of the row.
 _ALIASES = {

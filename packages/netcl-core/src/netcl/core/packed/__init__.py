@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from netcl.core.packed.formats import FORMATS
+from netcl.core.packed.quantize import quantize
 from netcl.core.packed.tensor import PackedTensor
 
-__all__ = ["FORMATS", "PackedTensor"]
+__all__ = ["FORMATS", "PackedTensor", "quantize"]

@@ -89,14 +89,15 @@ class Format:
         texts = {"codes": self.codes, "scale": self.scale, "offset": self.offset}
         return {name: compile(text, f"<{self.name} {name}>", "eval") for name, text in texts.items() if text}
 
-    def parts(self, blocks: Array, rows: int) -> list[Array]:
+    def parts(self, blocks: Array, rows: int, columns: int) -> list[Array]:
         """Returns the parts (rows, elements) of blocks in GGUF's bytes."""
         whole = np.ascontiguousarray(blocks).view(self.layout)
+        across = columns // self.block
         parts: list[Array] = []
         for field in self.stored:
             values = whole[field.name].astype(field.dtype).reshape(-1, field.count)
             parts += _bytes_of_six_bits(values) if _is_six_bits(field) else [values]
-        return [part.reshape(rows, -1) for part in parts]
+        return [part.reshape(rows, across * part.shape[1]) for part in parts]
 
     def blocks(self, parts: Sequence[Array]) -> Array:
         """Returns the blocks in GGUF's bytes, uint8, of their parts."""

@@ -45,7 +45,7 @@ class PackedTensor:
                 op="from_blocks",
             )
         queue = queue_of(device)
-        parts = [Tensor.from_host(queue, part, persistent=True) for part in row.parts(data, rows)]
+        parts = [Tensor.from_host(queue, part, persistent=True) for part in row.parts(data, rows, columns)]
         return cls(parts, (rows, columns), format)
 
     @property

@@ -69,7 +69,7 @@ def program(format: str, dtype: str, kernel: str, defines: tuple[tuple[str, obje
         "offset": _in_c(row.offset, fields),
     }
     own = (("LEVELS", int(bool(row.levels))), ("OFFSET", int(bool(row.offset))), ("ZERO", row.zero))
-    sizes = (("GROUPS", row.block // GROUP), (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", GROUP))
+    sizes = (("GROUPS", row.block // GROUP), (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", GROUP // 2))
     return filled_program(("storage", "packed_blocks", kernel), (*own, *sizes, *defines), parts)
 
 

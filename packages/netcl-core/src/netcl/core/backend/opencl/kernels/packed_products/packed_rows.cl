@@ -19,7 +19,10 @@ $kernel LOOPS packed_rows(read STORAGE x, ${fields}, write STORAGE out, long row
         if (n < rows)
             for (long i = lane; i < blocks * GROUPS; i += LANES) {
                 const float16 values = numbers(${names}, n * blocks + i / GROUPS, (int)(i % GROUPS));
-                for (int r = 0; r < ROWS; r++) total[r] += values * VLOAD(x + r * columns + i * 16);
+                for (int r = 0; r < ROWS; r++) {
+                    __global const STORAGE* from = x + r * columns + i * 16;
+                    total[r] += values * (float16)(VLOAD(from), VLOAD(from + 8));
+                }
             }
         for (int r = 0; r < ROWS; r++) {
             const float8 eight = total[r].lo + total[r].hi;

@@ -5,6 +5,13 @@ $kernel LOOPS packed_unpack(${fields}, write STORAGE out, long first, long count
     for (long i = begin; i < end; i++)
         for (int g = 0; g < GROUPS; g++) {
             const float16 values = numbers(${names}, first + i, g);
-            VSTORE(JOIN(convert_, REALV)(values), out + (i * GROUPS + g) * 16);
+            __global STORAGE* to = out + (i * GROUPS + g) * 16;
+$if DTYPE_FLOAT64
+            VSTORE(convert_double8(values.lo), to);
+            VSTORE(convert_double8(values.hi), to + 8);
+$else
+            VSTORE(values.lo, to);
+            VSTORE(values.hi, to + 8);
+$end
         }
 }

@@ -1,0 +1,66 @@
+"""The gradients of a packed linear layer: by x and bias, by central differences, twice, and in a captured step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import netcl.autograd as ag
+from netcl.autograd.compiler.training_step import compile_training_step
+from netcl.core import Tensor, packed
+
+RNG = np.random.default_rng(0)
+
+
+def arrays(name, rows, count):
+    weight = RNG.standard_normal((rows, 256)).astype(np.float32)
+    x = RNG.standard_normal((count, 256)).astype(np.float32)
+    return packed.quantize(weight, name), x, RNG.standard_normal(rows).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", ["Q8_0", "Q4_0", "Q4_K"])
+@pytest.mark.parametrize("count", [1, 5])
+def test_gradients_are_near_central_differences(handle, name, count):
+    w, x, bias = arrays(name, 7, count)
+    factors = RNG.standard_normal((count, 7)).astype(np.float32)
+
+    def loss(x, bias):
+        return (ag.packed_linear(x, w, bias).tanh() * Tensor.from_host(factors)).sum()
+
+    leaves = [Tensor.from_host(0.1 * each, requires_grad=True) for each in (x, bias)]
+    loss(*leaves).backward()
+    weight = w.unpack().numpy().astype(np.float64)
+
+    def exact(x, bias):
+        return (np.tanh(x @ weight.T + bias) * factors).sum()
+
+    points = [0.1 * each.astype(np.float64) for each in (x, bias)]
+    for number, leaf in enumerate(leaves):
+        for at in [tuple(RNG.integers(size) for size in leaf.shape) for _ in range(10)]:
+            sides = []
+            for distance in (1e-5, -1e-5):
+                moved = [point.copy() for point in points]
+                moved[number][at] += distance
+                sides.append(exact(*moved))
+            assert leaf.grad.numpy()[at] == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-4, abs=1e-4)
+
+
+def test_second_gradients(handle):
+    w, x, _ = arrays("Q8_0", 3, 2)
+    leaf = Tensor.from_host(x, requires_grad=True)
+    (first,) = ag.grad((ag.packed_linear(leaf, w) ** 2).sum(), [leaf], create_graph=True)
+    (second,) = ag.grad((first**2).sum() / 2, [leaf])
+    weight = w.unpack().numpy().astype(np.float64)
+    product = 2 * weight.T @ weight
+    np.testing.assert_allclose(second.numpy(), x @ product @ product, rtol=1e-4, atol=1e-2)
+
+
+def test_a_captured_step_reads_the_packed_weight(handle):
+    w, x, _ = arrays("Q4_K", 5, 1)
+    step = compile_training_step(lambda x, ids: (ag.packed_linear(x, w) + w.rows(ids)[:, :5]).sum())
+    weight = w.unpack().numpy().astype(np.float64)
+    for round_ in range(5):
+        ids = np.array([round_ % 5])
+        found = step(Tensor.from_host(x + round_), Tensor.from_host(ids)).item()
+        assert found == pytest.approx(((x + round_) @ weight.T + weight[ids][:, :5]).sum(), rel=1e-4, abs=1e-3)
+    assert step.replays > 0
