@@ -42,7 +42,8 @@ def _quantize(parsed: argparse.Namespace) -> int:
     after = sum(
         value.nbytes if isinstance(value, packed.PackedTensor) else value.data.nbytes for value in tensors.values()
     )
-    print(f"{parsed.out}: {len(tensors)} tensors, {before / 1e6:.1f} MB became {after / 1e6:.1f} MB")
+    changed = sum(isinstance(value, packed.PackedTensor) for value in tensors.values())
+    print(f"{parsed.out}: {changed} of {len(tensors)} tensors, {before / 1e6:.1f} MB became {after / 1e6:.1f} MB")
     return 0
 
 
