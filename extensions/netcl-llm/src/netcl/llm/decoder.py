@@ -19,7 +19,7 @@ from netcl.core.packed import PackedTensor
 from netcl.llm.cache import Cache, Extension
 from netcl.llm.config import Config, Rope
 
-__all__ = ["Decoder", "Projection", "Source", "parts_of"]
+__all__ = ["Decoder", "LowRank", "Projection", "Source", "parts_of"]
 
 Weight = Tensor | PackedTensor
 # Gives the weight of a name and a shape; a new model's is random.
@@ -68,6 +68,27 @@ class _Matrix(nn.Module):
         return f"{self.shape}, {'parameter' if self.packed is None else self.packed.format}"
 
 
+class LowRank(nn.Module):
+    """A change of ``rank`` of a linear layer: alpha / rank times B A x, with lora_A (rank, columns), lora_B (rows, rank)."""
+
+    def __init__(self, columns: int, rows: int, rank: int, alpha: float, dropout: float = 0.0, device: Any = None) -> None:
+        super().__init__()
+        self.rank, self.alpha, self.dropout, self.scale = rank, alpha, dropout, alpha / rank
+        self.lora_A = nn.Linear(columns, rank, bias=False, device=device)
+        self.lora_B = nn.Linear(rank, rows, bias=False, device=device)
+        nn.init.zeros_(self.lora_B.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x if x.dtype == self.lora_A.weight.dtype else ag.cast(x, dtype=self.lora_A.weight.dtype)
+        if self.dropout and self.training:
+            y = ag.dropout(y, self.dropout)
+        y = ag.mul(self.lora_B(self.lora_A(y)), self.scale)
+        return y if y.dtype == x.dtype else ag.cast(y, dtype=x.dtype)
+
+    def extra_repr(self) -> str:
+        return f"rank={self.rank}, alpha={self.alpha}, dropout={self.dropout}"
+
+
 class Projection(nn.Module):
     """Linear layers of one input: x (..., columns) gives their outputs joined, (..., rows of all).
 
@@ -97,6 +118,10 @@ class Projection(nn.Module):
             if name in self.adapters:
                 parts[at] = ag.add(parts[at], self.adapters[name](x))
         return ag.cat(parts, axis=-1) if len(parts) > 1 else parts[0]
+
+    def replace(self, weights: Sequence[Weight]) -> None:
+        """Puts other weights, one for each layer, in place of its own."""
+        self.matrices = nn.ModuleList(_Matrix(weight) for weight in _joined(weights))
 
     def tensors(self) -> Iterator[tuple[str, Weight]]:
         """Returns the weights and biases of its layers by their names, without adapters."""
@@ -273,7 +298,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.config = config
         self.checkpointing: bool = False
-        self._frequencies: dict[tuple[Rope, int], tuple[Tensor, Any]] = {}
+        self._constants: dict[Any, tuple[Tensor, Any]] = {}
         source = source or random_source()
         self.embedding = _Matrix(source("embed_tokens.weight", (config.vocab_size, config.hidden_size)))
         self.layers = nn.ModuleList(_Block(source, f"layers.{at}", config) for at in range(config.layers))
@@ -326,7 +351,7 @@ class Decoder(nn.Module):
         """Returns angles and masks of global (False) and local layers (True)."""
         count, config = ids.shape[1], self.config
         if new is None:
-            places = Tensor.arange(count, dtype="int32", queue=ids.queue)
+            places = self._range(count, ids.queue)
             keys, queries = ag.unsqueeze(places, 0), ag.unsqueeze(places, 1)
         else:
             places, keys = new.positions, ag.reshape(new.keys, (1, 1, 1, -1))
@@ -341,13 +366,18 @@ class Decoder(nn.Module):
             kinds[local] = _Angles(rope, self._steps(rope, ids.queue), places, mask, self.dtype)
         return kinds
 
+    def _range(self, count: int, queue: Any) -> Tensor:
+        return self._made((count, id(queue)), queue, lambda: np.arange(count, dtype=np.int32))
+
     def _steps(self, rope: Rope, queue: Any) -> Tensor:
-        """Returns the angle per position of each pair; made once, since a captured step writes nothing from the host."""
-        key = (rope, id(queue))
-        if key not in self._frequencies:
-            steps = Tensor.from_host(queue, rope.frequencies().astype(np.float32), persistent=True)
-            self._frequencies[key] = (steps, queue)
-        return self._frequencies[key][0]
+        """Returns the angle per position of each pair."""
+        return self._made((rope, id(queue)), queue, lambda: rope.frequencies().astype(np.float32))
+
+    def _made(self, key: Any, queue: Any, values: Callable[[], Any]) -> Tensor:
+        """Returns a constant that is made once: a captured step writes nothing from the host."""
+        if key not in self._constants:
+            self._constants[key] = (Tensor.from_host(queue, values(), persistent=True), queue)
+        return self._constants[key][0]
 
     def tensors(self) -> Iterator[tuple[str, Weight]]:
         """Returns the weights by the names of Hugging Face's files without "model.", as they are stored."""

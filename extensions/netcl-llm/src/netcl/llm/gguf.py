@@ -340,7 +340,7 @@ def _typed(name: str, value: Any) -> tuple[int, bytes]:
     if isinstance(value, str):
         return _STRING, _packed_text(value)
     if isinstance(value, (list, tuple)):
-        if not value or not isinstance(value[0], (str, list, tuple)):
+        if not value or not isinstance(value[0], (str, list, tuple, np.ndarray)):
             value = np.asarray(value, None if value else np.int32)
             value = value.astype({"int64": "int32", "float64": "float32"}.get(str(value.dtype), value.dtype))
         else:
