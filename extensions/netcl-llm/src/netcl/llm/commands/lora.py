@@ -21,7 +21,7 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs ``netcl lora``."""
     train = parser("lora", f"{__doc__} The same command continues a run that was interrupted.")
-    add_model(train)
+    add_model(train, adapter=False)
     train.add_argument("data", help="a file of JSON lines: messages, prompt and completion, or text")
     train.add_argument("--validation", help="a file of the same kind, measured after each epoch")
     train.add_argument("--out", default="adapter", help="the folder of adapter and checkpoint (adapter)")

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 
+from netcl.llm.lora import load_adapter
 from netcl.llm.model import Model, load
 from netcl.llm.sampling import Sampling
 
@@ -28,11 +29,13 @@ def parser(command: str, description: str | None) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(prog=f"netcl {command}", description=description)
 
 
-def add_model(arguments: argparse.ArgumentParser) -> None:
-    """Adds the model's file, the device and the dtype."""
+def add_model(arguments: argparse.ArgumentParser, adapter: bool = True) -> None:
+    """Adds the model's file, the device, the dtype, and an adapter for it."""
     arguments.add_argument("model", help="a .gguf file, or a folder with config.json, safetensors and tokenizer.json")
     arguments.add_argument("--device", help="where to compute, such as cpu, pocl, intel, gpu")
     arguments.add_argument("--dtype", help="dtype of weights that are not packed: float32, float16 or bfloat16")
+    if adapter:
+        arguments.add_argument("--adapter", help="a folder that netcl lora or peft wrote")
 
 
 def add_sampling(arguments: argparse.ArgumentParser) -> None:
@@ -53,7 +56,10 @@ def sampling_of(parsed: argparse.Namespace) -> Sampling:
 
 def loaded(parsed: argparse.Namespace) -> Model:
     """Returns the model of the parsed arguments."""
-    return load(parsed.model, device=parsed.device, dtype=parsed.dtype)
+    model = load(parsed.model, device=parsed.device, dtype=parsed.dtype)
+    if getattr(parsed, "adapter", None):
+        load_adapter(model.decoder, parsed.adapter)
+    return model
 
 
 def run(command: str, work: Callable[[argparse.Namespace], int], parsed: argparse.Namespace) -> int:
