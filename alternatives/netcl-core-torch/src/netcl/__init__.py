@@ -98,7 +98,10 @@ _SUBPACKAGES = {
     "llm": "netcl-llm",
 }
 # Commands that a distribution adds to `netcl`: the command says what to install if they are absent.
-_COMMANDS = {"run": "netcl-torch"}
+_COMMANDS = {
+    "run": "netcl-torch",
+    **dict.fromkeys(("chat", "generate", "serve-llm", "lora", "quantize", "perplexity"), "netcl-llm"),
+}
 # Names for ``Generator(numbers=...)`` that a distribution adds.
 _NUMBERS = {"mt19937": "netcl-torch"}
 

@@ -53,7 +53,10 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
             "final_logit_softcapping": 30.0,
         },
     ),
-    "phi3": (hf.Phi3Config, {"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5, "rope_theta": 1e3}}),
+    "phi3": (
+        hf.Phi3Config,
+        {"rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5, "rope_theta": 1e3}},
+    ),
 }
 
 

@@ -62,12 +62,12 @@ def byte_level() -> dict:
     return {"tokens": tokens, "merges": merges, "ids": cases}
 
 
-def sentence(kind: str) -> dict:
+def sentence() -> dict:
     out = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(SCRIPTS * 20),
         model_writer=out,
-        model_type=kind,
+        model_type="bpe",
         vocab_size=560,
         byte_fallback=True,
         normalization_rule_name="identity",
@@ -165,8 +165,7 @@ def main() -> None:
     content = {
         "texts": texts(),
         "byte_level": byte_level(),
-        "bpe": sentence("bpe"),
-        "unigram": sentence("unigram"),
+        "bpe": sentence(),
         "files": files(),
     }
     Path(__file__).with_name("tokenizers.json").write_text(

@@ -8,7 +8,7 @@ from typing import Any
 from netcl.llm.tokenizer.added_tokens import AddedToken, AddedTokens
 from netcl.llm.tokenizer.byte_pairs import BytePairs
 from netcl.llm.tokenizer.patterns import Splitter, patterns_of
-from netcl.llm.tokenizer.sentence_piece import SPACE, PieceMerger, SentencePiece, UnigramPath
+from netcl.llm.tokenizer.sentence_piece import SPACE, SentencePiece
 from netcl.llm.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["from_gguf"]
@@ -20,14 +20,14 @@ _WHOLE_WORDS = ("llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "tekken
 
 
 def from_gguf(metadata: Mapping[str, Any]) -> Tokenizer:
-    """Returns the tokenizer of a GGUF file's keys: byte-level BPE (``gpt2``) or SentencePiece (``llama``, ``t5``)."""
+    """Returns the tokenizer of a GGUF file's keys: byte-level BPE (``gpt2``) or SentencePiece (``llama``)."""
     kind = metadata.get(_KEYS + "model")
-    if kind not in ("gpt2", "llama", "t5"):
-        raise ValueError(f"expected {_KEYS}model to be gpt2, llama or t5; got {kind!r:.80}")
+    if kind not in ("gpt2", "llama"):
+        raise ValueError(f"expected {_KEYS}model to be gpt2 or llama, got {kind!r:.80}")
     tokens = _list(metadata, "tokens", str)
     count = len(tokens)
     types = _list(metadata, "token_type", int, count) or [_NORMAL] * count
-    sentence = kind != "gpt2"
+    sentence = kind == "llama"
     added = AddedTokens(
         AddedToken(token.replace(SPACE, " ") if sentence and kind_of == _USER else token, at, kind_of != _USER)
         for at, (token, kind_of) in enumerate(zip(tokens, types, strict=True))
@@ -35,13 +35,17 @@ def from_gguf(metadata: Mapping[str, Any]) -> Tokenizer:
     )
     ids = {name: _id(metadata, name, count) for name in ("bos", "eos", "eot", "eom", "unknown")}
     pre = metadata.get(_KEYS + "pre", "default")
-    bos = _flag(metadata, "add_bos_token", kind == "llama" or pre in _WHOLE_WORDS)
+    bos = _flag(metadata, "add_bos_token", sentence or pre in _WHOLE_WORDS)
     eos = _flag(metadata, "add_eos_token", False)
     segmenter: BytePairs | SentencePiece
-    strip_space = False
+    space = sentence and _flag(metadata, "add_space_prefix", True)
     if sentence:
-        segmenter = _sentence_piece(metadata, kind, tokens, types, ids["unknown"])
-        strip_space = segmenter.strips_prefix
+        scores = [float(score) for score in _list(metadata, "scores", (int, float), count)]
+        if not scores:
+            raise ValueError(f"expected {_KEYS}scores, a number for each token; got none")
+        pieces = {token: at for at, token in enumerate(tokens) if types[at] in (_NORMAL, _USER, _UNUSED)}
+        prefix, unknown = "prepend" if space else "never", ids["unknown"]
+        segmenter = SentencePiece(tokens, pieces, scores=scores, prefix=prefix, unknown=unknown)
     else:
         merges = _list(metadata, "merges", str)
         segmenter = BytePairs(tokens, merges, Splitter(patterns_of(pre)), whole_words=pre in _WHOLE_WORDS)
@@ -56,20 +60,8 @@ def from_gguf(metadata: Mapping[str, Any]) -> Tokenizer:
         prefix=[ids["bos"]] if bos and ids["bos"] is not None else [],
         suffix=[ids["eos"]] if eos and ids["eos"] is not None else [],
         template=template if isinstance(template, str) else "",
-        strip_space=strip_space,
+        strip_space=space,
     )
-
-
-def _sentence_piece(
-    metadata: Mapping[str, Any], kind: str, tokens: list[str], types: list[int], unknown: int | None
-) -> SentencePiece:
-    scores = [float(score) for score in _list(metadata, "scores", (int, float), len(tokens))]
-    if not scores:
-        raise ValueError(f"expected {_KEYS}scores, a number for each token; got none")
-    pieces = {token: at for at, token in enumerate(tokens) if types[at] in (_NORMAL, _USER, _UNUSED)}
-    cutter = PieceMerger(pieces, scores) if kind == "llama" else UnigramPath(pieces, scores)
-    prefix = "prepend" if _flag(metadata, "add_space_prefix", True) else "never"
-    return SentencePiece(tokens, cutter, pieces, prefix=prefix, unknown=unknown)
 
 
 def _list(metadata: Mapping[str, Any], name: str, of: Any, count: int | None = None) -> list[Any]:

@@ -84,11 +84,11 @@ class Tokenizer:
         """Source of the chat template, "" if there is none."""
         return self._template_source
 
-    def encode(self, text: str, special: bool = True) -> list[int]:
+    def encode(self, text: str, special: bool = True, around: bool = True) -> list[int]:
         """Returns the ids of a text.
 
-        With ``special``, control tokens written in the text are their ids, and the ids that the file puts around each
-        text are added; the one at the beginning is not repeated if the text has it. Without, all is ordinary text.
+        With ``special``, control tokens written in the text are their ids; with ``around`` too, the ids that the file
+        puts around each text are added, but not again at the beginning of a text that has them.
         """
         if not isinstance(text, str):
             raise TypeError(f"expected a text to encode, got {type(text).__name__}; decode bytes first")
@@ -98,7 +98,7 @@ class Tokenizer:
                 ids.append(part)
             else:
                 ids += self._segmenter.encode(part, number == 0)
-        if not special:
+        if not (special and around):
             return ids
         prefix = self._prefix
         if prefix and ids[: len(prefix)] == prefix:

@@ -14,7 +14,7 @@ import regex
 from netcl.llm.tokenizer.added_tokens import AddedToken, AddedTokens
 from netcl.llm.tokenizer.byte_pairs import BytePairs
 from netcl.llm.tokenizer.patterns import PATTERNS, Splitter
-from netcl.llm.tokenizer.sentence_piece import SPACE, PieceMerger, SentencePiece, UnigramPath
+from netcl.llm.tokenizer.sentence_piece import SPACE, SentencePiece
 from netcl.llm.tokenizer.tokenizer import Segmenter, Tokenizer
 
 __all__ = ["from_json"]
@@ -23,7 +23,7 @@ _LARGEST = 256 << 20  # bytes of a tokenizer.json
 
 
 def from_json(path: str | Path) -> Tokenizer:
-    """Returns the tokenizer of a tokenizer.json (BPE or Unigram); a folder stands for the file in it.
+    """Returns the tokenizer of a tokenizer.json with a BPE model; a folder stands for the file in it.
 
     BOS, EOS and the chat template are read from tokenizer_config.json, generation_config.json and chat_template.jinja
     next to it.
@@ -33,23 +33,14 @@ def from_json(path: str | Path) -> Tokenizer:
         file = file / "tokenizer.json"
     content, config = _read(file), _read(file.with_name("tokenizer_config.json"), optional=True)
     model = _mapping(content.get("model"), "model")
-    kind = model.get("type") or ("BPE" if "merges" in model else None)
-    if kind not in ("BPE", "Unigram"):
-        raise ValueError(f"expected a tokenizer.json with a BPE or Unigram model, got {kind!r:.80}")
+    if model.get("type", "BPE" if "merges" in model else None) != "BPE":
+        raise ValueError(f"expected a tokenizer.json with a BPE model, got {model.get('type')!r:.80}")
     rows = [row for row in content.get("added_tokens") or [] if isinstance(row, Mapping)]
-    tokens = _tokens(model, kind, rows)
+    tokens = _tokens(model, rows)
     texts = {token: at for at, token in enumerate(tokens)}
-    segmenter, strip_space = _segmenter(content, model, kind, tokens, {int(row["id"]) for row in rows})
-    added = AddedTokens(
-        AddedToken(
-            str(row["content"]),
-            int(row["id"]),
-            bool(row.get("special")),
-            bool(row.get("lstrip")),
-            bool(row.get("rstrip")),
-        )
-        for row in rows
-    )
+    segmenter, strip_space = _segmenter(content, model, tokens, {int(row["id"]) for row in rows})
+    flags = ("special", "lstrip", "rstrip")
+    added = AddedTokens(AddedToken(row["content"], row["id"], *(bool(row.get(flag)) for flag in flags)) for row in rows)
     prefix, suffix = _around(content.get("post_processor"), texts)
     ends = _read(file.with_name("generation_config.json"), optional=True).get("eos_token_id", [])
     return Tokenizer(
@@ -66,61 +57,46 @@ def from_json(path: str | Path) -> Tokenizer:
     )
 
 
-def _tokens(model: Mapping[str, Any], kind: str, rows: list[Mapping[str, Any]]) -> list[str]:
-    vocabulary = model.get("vocab")
-    if kind == "BPE" and isinstance(vocabulary, Mapping):
-        by_id = {at: token for token, at in vocabulary.items() if isinstance(at, int)}
-    elif kind == "Unigram" and isinstance(vocabulary, list):
-        by_id = {at: str(row[0]) for at, row in enumerate(vocabulary) if isinstance(row, list) and len(row) == 2}
-    else:
-        raise ValueError(f"expected the vocabulary of a {kind} model, got {type(vocabulary).__name__}")
+def _tokens(model: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> list[str]:
+    vocabulary = _mapping(model.get("vocab"), "vocab")
+    by_id = {at: token for token, at in vocabulary.items() if isinstance(at, int)}
     for row in rows:
-        if not isinstance(row.get("id"), int) or not isinstance(row.get("content"), str):
-            raise ValueError(f"expected added_tokens with an id and a content, got {row!r:.80}")
-        if row.get("single_word"):
-            raise ValueError(f"expected an added token that is found within words too, got single_word: {row!r:.80}")
+        if not isinstance(row.get("id"), int) or not isinstance(row.get("content"), str) or row.get("single_word"):
+            raise ValueError(f"expected added_tokens with an id and a content, found within words too; got {row!r:.80}")
         by_id[row["id"]] = row["content"]
     last = max(by_id, default=-1)
-    if not min(by_id, default=-1) >= 0 or last > 4 * len(by_id) + 1000:
+    if min(by_id, default=-1) < 0 or last > 4 * len(by_id) + 1000:
         raise ValueError(f"expected ids of tokens from 0 on, got {len(by_id)} tokens with ids up to {last}")
     return [by_id.get(at, "") for at in range(last + 1)]
 
 
 def _segmenter(
-    content: Mapping[str, Any], model: Mapping[str, Any], kind: str, tokens: list[str], added: set[int]
+    content: Mapping[str, Any], model: Mapping[str, Any], tokens: list[str], added: set[int]
 ) -> tuple[Segmenter, bool]:
     """Returns the cutter of the text between added tokens, and True if decoding strips a space."""
     steps = _steps(content.get("pre_tokenizer"), "pretokenizers")
-    names = [step.get("type") for step in steps]
-    if "ByteLevel" in names:
-        byte_level = steps[names.index("ByteLevel")]
+    level = next((step for step in steps if step.get("type") == "ByteLevel"), None)
+    if level is not None:
         splitter = Splitter(pattern for step in steps for pattern in _split_patterns(step))
-        whole = bool(model.get("ignore_merges"))
-        space = bool(byte_level.get("add_prefix_space"))
+        whole, space = bool(model.get("ignore_merges")), bool(level.get("add_prefix_space"))
         return BytePairs(tokens, _merges(model), splitter, whole_words=whole, add_prefix_space=space), False
-    pieces = {token: at for at, token in enumerate(tokens) if token and at not in added}
-    unknown = model.get("unk_token" if kind == "BPE" else "unk_id")
-    if kind == "BPE":
-        unknown = tokens.index(unknown) if unknown in tokens else None
     prefix = "never"
     for step in [*_steps(content.get("normalizer"), "normalizers"), *steps]:
         if step.get("type") == "Prepend" and step.get("prepend") == SPACE:
             prefix = "prepend"
         elif step.get("type") == "Metaspace":
-            scheme = step.get("prepend_scheme", "always" if step.get("add_prefix_space", True) else "never")
-            prefix = str(scheme)
-        elif step.get("type") == "Split" and step.get("pattern") == {"String": " "}:
-            continue  # spaces have become U+2581 before
-        elif step in steps:
+            prefix = str(step.get("prepend_scheme", "always" if step.get("add_prefix_space", True) else "never"))
+        elif step in steps and (step.get("type"), step.get("pattern")) != ("Split", {"String": " "}):
             raise ValueError(f"expected pre_tokenizer ByteLevel, Metaspace or none, got {step!r:.80}")
-    scores = [0.0] * len(tokens)
-    if kind == "Unigram":
-        scores[: len(model["vocab"])] = [float(row[1]) for row in model["vocab"]]
-        cutter: Any = UnigramPath(pieces, scores)
-    else:
-        cutter = PieceMerger(pieces, scores, _merges(model))
-    fallback = bool(model.get("byte_fallback"))
-    segmenter = SentencePiece(tokens, cutter, pieces, prefix=prefix, unknown=unknown, byte_fallback=fallback)
+    unknown = model.get("unk_token")
+    segmenter = SentencePiece(
+        tokens,
+        {token: at for at, token in enumerate(tokens) if token and at not in added},
+        merges=_merges(model),
+        prefix=prefix,
+        unknown=tokens.index(unknown) if unknown in tokens else None,
+        byte_fallback=bool(model.get("byte_fallback")),
+    )
     strips = any(step.get("type") in ("Strip", "Metaspace") for step in _steps(content.get("decoder"), "decoders"))
     return segmenter, strips and prefix != "never"
 
