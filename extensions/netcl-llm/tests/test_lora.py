@@ -116,18 +116,21 @@ def test_training_over_packed_weights_is_that_over_their_values(handle: DeviceHa
     assert losses[0][-1] < losses[0][0] - 0.5
     np.testing.assert_allclose(losses[0], losses[1], rtol=0, atol=1e-3)
     lora.fuse(both[0], "Q8_0")
-    assert both[0].layers[0].attention.qkv.matrices[0].packed.format == "Q8_0"
+    assert both[0].layers[0].attention.q.matrices[0].packed.format == "Q8_0"
 
 
-def test_a_resumed_run_is_the_same_to_the_bit(handle: DeviceHandle, tmp_path: Path) -> None:
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_a_resumed_run_is_the_same_to_the_bit(dropout: float, handle: DeviceHandle, tmp_path: Path) -> None:
     ids = np.random.default_rng(0).integers(0, 64, (8, 9))
     batches = [(ids[at : at + 2, :-1], ids[at : at + 2, 1:]) for at in range(0, 8, 2)]
 
     def run(epochs: int, **how: Any) -> dict[str, Any]:
         decoder = packed_and_plain(handle)[0]
         nc.manual_seed(1)
-        parameters = lora.add_lora(decoder, 4, dropout=0.1)
-        trainer = Trainer(decoder, optim.AdamW(parameters, lr=0.01), loss_fn=lora.causal_loss, metrics=[], seed=5)
+        parameters = lora.add_lora(decoder, 4, dropout=dropout)
+        # With dropout, a captured step of Intel's runtime rounds otherwise than its ops do, and is refused.
+        options: dict[str, Any] = {"loss_fn": lora.causal_loss, "metrics": [], "seed": 5, "compile": not dropout}
+        trainer = Trainer(decoder, optim.AdamW(parameters, lr=0.01), **options)
         trainer.fit(batches, epochs=epochs, **how)
         trainer.save_checkpoint(tmp_path / f"{epochs}.netcl")
         return {name: p.numpy() for name, p in decoder.named_parameters() if p.requires_grad}

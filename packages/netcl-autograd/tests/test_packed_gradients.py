@@ -42,7 +42,7 @@ def test_gradients_are_near_central_differences(handle, name, count):
                 moved = [point.copy() for point in points]
                 moved[number][at] += distance
                 sides.append(exact(*moved))
-            assert leaf.grad.numpy()[at] == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-4, abs=1e-4)
+            assert leaf.grad.numpy()[at] == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-3, abs=1e-3)
 
 
 def test_second_gradients(handle):
@@ -52,7 +52,8 @@ def test_second_gradients(handle):
     (second,) = ag.grad((first**2).sum() / 2, [leaf])
     weight = w.unpack().numpy().astype(np.float64)
     product = 2 * weight.T @ weight
-    np.testing.assert_allclose(second.numpy(), x @ product @ product, rtol=1e-4, atol=1e-2)
+    exact = x @ product @ product
+    np.testing.assert_allclose(second.numpy(), exact, rtol=0, atol=1e-4 * np.abs(exact).max())
 
 
 def test_a_captured_step_reads_the_packed_weight(handle):
@@ -62,5 +63,5 @@ def test_a_captured_step_reads_the_packed_weight(handle):
     for round_ in range(5):
         ids = np.array([round_ % 5])
         found = step(Tensor.from_host(x + round_), Tensor.from_host(ids)).item()
-        assert found == pytest.approx(((x + round_) @ weight.T + weight[ids][:, :5]).sum(), rel=1e-4, abs=1e-3)
+        assert found == pytest.approx(((x + round_) @ weight.T + weight[ids][:, :5]).sum(), rel=1e-3, abs=1e-2)
     assert step.replays > 0

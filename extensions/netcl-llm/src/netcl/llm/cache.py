@@ -105,5 +105,5 @@ class Extension:
         for table, new in zip(self.cache.layers[layer], (k, v)):
             new = new if new.dtype == table.dtype else ag.cast(new, dtype=table.dtype)
             flat = ag.reshape(table, (-1, table.shape[-1]))
-            ag.index_copy(flat, 0, self._places, ag.reshape(new, (-1, table.shape[-1])), out=flat)
+            ag.setitem(flat, self._places, ag.reshape(new, (-1, table.shape[-1])))
         return self.cache.layers[layer]

@@ -25,6 +25,8 @@ Weight = Tensor | PackedTensor
 # Gives the weight of a name and a shape; a new model's is random.
 Source = Callable[[str, tuple[int, ...]], Weight]
 _STD = 0.02
+# Up to so many keys, scores are sums of products in one launch; a matrix product takes two.
+_FEW_KEYS = 512
 
 
 def random_source(device: Any = None, dtype: str = "float32") -> Source:
@@ -174,21 +176,37 @@ class _Norm(nn.Module):
 
 
 class _Angles:
-    """Cosines and sines of positions (..., T, dim / 2), and the mask, of the layers of one kind."""
+    """Cosines and sines of positions (..., T, dim / 2), and the mask, of the layers of one kind.
 
-    def __init__(self, rope: Rope, steps: Tensor, places: Tensor, mask: Tensor | None, dtype: str) -> None:
+    ``turns`` (N, 1, T, 2, 2, dim / 2) has the rotation of each pair, if a whole head turns: a sum over an axis of two
+    is one launch, where halves would be copied.
+    """
+
+    def __init__(self, decoder: Decoder, rope: Rope, places: Tensor, mask: Tensor | None, whole: bool) -> None:
+        queue, dtype = places.queue, decoder.dtype
+        steps = decoder.made((rope, id(queue)), queue, lambda: rope.frequencies().astype(np.float32))
         angles = ag.mul(ag.unsqueeze(ag.cast(places, dtype="float32"), -1), steps)
         if places.ndim == 2:
             angles = ag.unsqueeze(angles, 1)
         cosine, sine = ag.cos(angles), ag.sin(angles)
         if rope.scale != 1.0:
             cosine, sine = ag.mul(cosine, rope.scale), ag.mul(sine, rope.scale)
-        self.cosine, self.sine = ag.cast(cosine, dtype=dtype), ag.cast(sine, dtype=dtype)
         self.dim, self.mask = rope.dim, mask
+        self.turns: Tensor | None = None
+        if whole:
+            same = decoder.made(("same", id(queue)), queue, lambda: np.eye(2, dtype=np.float32)[..., None])
+            other = decoder.made(("other", id(queue)), queue, lambda: np.float32([[[0], [-1]], [[1], [0]]]))
+            cosine, sine = (ag.reshape(x, (*x.shape[:-1], 1, 1, x.shape[-1])) for x in (cosine, sine))
+            self.turns = ag.cast(ag.add(ag.mul(cosine, same), ag.mul(sine, other)), dtype=dtype)
+        else:
+            self.cosine, self.sine = ag.cast(cosine, dtype=dtype), ag.cast(sine, dtype=dtype)
 
     def turn(self, x: Tensor) -> Tensor:
         """Returns x (N, heads, T, D) turned by its positions: pairs are (i, i + dim / 2)."""
         half, rest = self.dim // 2, x.shape[-1] - self.dim
+        if self.turns is not None:
+            pairs = ag.reshape(x, (*x.shape[:-1], 1, 2, half))
+            return ag.reshape(ag.sum(ag.mul(pairs, self.turns), axis=-2), x.shape)
         a, b = ag.narrow(x, -1, 0, half), ag.narrow(x, -1, half, half)
         turned = [
             ag.sub(ag.mul(a, self.cosine), ag.mul(b, self.sine)),
@@ -202,10 +220,11 @@ class _Attention(nn.Module):
         super().__init__()
         self.heads, self.kv_heads, self.head_dim = config.heads, config.kv_heads, config.head_dim
         self.scale, self.cap = config.query_scale, config.score_cap
-        q, kv = config.heads * config.head_dim, config.kv_heads * config.head_dim
-        sizes = {"q_proj": q, "k_proj": kv, "v_proj": kv}
-        self.qkv = Projection(source, name, config.hidden_size, sizes, config.qkv_bias)
-        self.out = Projection(source, name, q, {"o_proj": config.hidden_size}, config.out_bias)
+        size, rows, kv_rows = config.hidden_size, config.heads * config.head_dim, config.kv_heads * config.head_dim
+        self.q = Projection(source, name, size, {"q_proj": rows}, config.qkv_bias)
+        self.k = Projection(source, name, size, {"k_proj": kv_rows}, config.qkv_bias)
+        self.v = Projection(source, name, size, {"v_proj": kv_rows}, config.qkv_bias)
+        self.out = Projection(source, name, rows, {"o_proj": size}, config.out_bias)
         self.q_norm = self.k_norm = None
         if config.qk_norm:
             self.q_norm = _Norm(source, f"{name}.q_norm", config.head_dim, config)
@@ -213,56 +232,76 @@ class _Attention(nn.Module):
 
     def forward(self, x: Tensor, angles: _Angles, layer: int = 0, cache: Extension | None = None) -> Tensor:
         n, t, _ = x.shape
-        h, kv, d = self.heads, self.kv_heads, self.head_dim
-        y = self.qkv(x)
-        # With one token the axes of heads and tokens change places by the shape alone.
-        if t == 1:
-            y = ag.reshape(y, (n, h + 2 * kv, 1, d))
-        else:
-            y = ag.permute(ag.reshape(y, (n, t, h + 2 * kv, d)), (0, 2, 1, 3))
-        v = ag.narrow(y, 1, h + kv, kv)
-        if self.q_norm is None or self.k_norm is None:
-            turned = angles.turn(ag.narrow(y, 1, 0, h + kv))
-            q, k = ag.narrow(turned, 1, 0, h), ag.narrow(turned, 1, h, kv)
-        else:
-            q = angles.turn(self.q_norm(ag.narrow(y, 1, 0, h)))
-            k = angles.turn(self.k_norm(ag.narrow(y, 1, h, kv)))
+        q, k, v = (self._by_heads(projection(x)) for projection in (self.q, self.k, self.v))
+        q = angles.turn(q if self.q_norm is None else self.q_norm(q))
+        k = angles.turn(k if self.k_norm is None else self.k_norm(k))
         if cache is not None:
             k, v = cache.extend(layer, k, v)
         y = self._attend(q if q.dtype == k.dtype else ag.cast(q, dtype=k.dtype), k, v, angles.mask)
         y = y if y.dtype == x.dtype else ag.cast(y, dtype=x.dtype)
         if t > 1:
             y = ag.permute(y, (0, 2, 1, 3))
-        return self.out(ag.reshape(y, (n, t, h * d)))
+        return self.out(ag.reshape(y, (n, t, self.heads * self.head_dim)))
+
+    def _by_heads(self, y: Tensor) -> Tensor:
+        """Returns (N, heads, T, head_dim); with one token the axes change places by the shape alone."""
+        n, t, rows = y.shape
+        if t == 1:
+            return ag.reshape(y, (n, rows // self.head_dim, 1, self.head_dim))
+        return ag.permute(ag.reshape(y, (n, t, -1, self.head_dim)), (0, 2, 1, 3))
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        if self.cap is None:
-            grouped = self.heads != self.kv_heads
+        grouped, cap = self.heads != self.kv_heads, self.cap
+        if cap is None and (q.shape[2] > 1 or mask is None or q.dtype != "float32"):
             return ag.scaled_dot_product_attention(
                 q, k, v, mask, is_causal=mask is None, scale=self.scale, enable_gqa=grouped
             )
-        times = self.heads // self.kv_heads
-        k, v = (ag.repeat(x, times, 1) if times > 1 else x for x in (k, v))
-        scores = ag.mul(ag.matmul(q, k, transpose_b=True), self.scale / self.cap)
-        scores = ag.mul(ag.tanh(scores), self.cap)
+        # One query for each head: tiles of queries would compute rows that nobody asked for.
         if mask is None:
             mask = ag.causal_mask(q.shape[2], k.shape[2], queue=q.queue)
-        return ag.matmul(ag.softmax(ag.where(mask, scores, float("-inf"))), v)
+        n, _, t, d = q.shape
+        q = ag.reshape(q, (n, self.kv_heads, -1, d))
+        if t == 1 and k.shape[2] <= _FEW_KEYS:
+            scores = ag.sum(ag.mul(ag.unsqueeze(q, 3), ag.unsqueeze(k, 2)), axis=-1)
+        else:
+            scores = ag.matmul(q, k, transpose_b=True)
+        if t > 1:
+            scores = ag.reshape(scores, (n, self.heads, t, -1))
+        scores = ag.mul(scores, self.scale)
+        if cap is not None:
+            scores = ag.mul(ag.tanh(ag.div(scores, cap)), cap)
+        weights = ag.softmax(ag.where(mask, scores, float("-inf")))
+        y = ag.matmul(ag.reshape(weights, (n, self.kv_heads, -1, k.shape[2])), v)
+        return ag.reshape(y, (n, self.heads, t, d))
 
 
 class _Mlp(nn.Module):
     def __init__(self, source: Source, name: str, config: Config) -> None:
         super().__init__()
         size, self.activation = config.intermediate_size, config.activation
+        self._gate: Tensor | None = None
         self.gate_up = Projection(
             source, name, config.hidden_size, {"gate_proj": size, "up_proj": size}, config.mlp_bias
         )
         self.down = Projection(source, name, size, {"down_proj": config.hidden_size}, config.mlp_bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        gate, up = ag.chunk(self.gate_up(x), 2, axis=-1)
-        gate = ag.silu(gate) if self.activation == "silu" else ag.gelu(gate, approximate="tanh")
-        return self.down(ag.mul(gate, up))
+        y = self.gate_up(x)
+        if not ag.is_grad_enabled():
+            # A product over an axis of two is one launch, where halves would be copied.
+            y = ag.reshape(y, (*y.shape[:-1], 2, -1))
+            first = self._is_gate(y.queue)
+            return self.down(ag.prod(ag.where(first, self._act(y), y), axis=-2))
+        gate, up = ag.chunk(y, 2, axis=-1)
+        return self.down(ag.mul(self._act(gate), up))
+
+    def _act(self, x: Tensor) -> Tensor:
+        return ag.silu(x) if self.activation == "silu" else ag.gelu(x, approximate="tanh")
+
+    def _is_gate(self, queue: Any) -> Tensor:
+        if self._gate is None or self._gate.queue is not queue:
+            self._gate = Tensor.from_host(queue, np.array([[True], [False]]), persistent=True)
+        return self._gate
 
 
 class _Block(nn.Module):
@@ -351,7 +390,7 @@ class Decoder(nn.Module):
         """Returns angles and masks of global (False) and local layers (True)."""
         count, config = ids.shape[1], self.config
         if new is None:
-            places = self._range(count, ids.queue)
+            places = self.made((count, id(ids.queue)), ids.queue, lambda: np.arange(count, dtype=np.int32))
             keys, queries = ag.unsqueeze(places, 0), ag.unsqueeze(places, 1)
         else:
             places, keys = new.positions, ag.reshape(new.keys, (1, 1, 1, -1))
@@ -363,17 +402,11 @@ class Decoder(nn.Module):
             mask = None if new is None and not windowed else ag.le(keys, queries)
             if windowed and mask is not None:
                 mask = ag.logical_and(mask, ag.gt(keys, ag.sub(queries, config.window)))
-            kinds[local] = _Angles(rope, self._steps(rope, ids.queue), places, mask, self.dtype)
+            whole = new is not None and rope.dim == config.head_dim
+            kinds[local] = _Angles(self, rope, places, mask, whole)
         return kinds
 
-    def _range(self, count: int, queue: Any) -> Tensor:
-        return self._made((count, id(queue)), queue, lambda: np.arange(count, dtype=np.int32))
-
-    def _steps(self, rope: Rope, queue: Any) -> Tensor:
-        """Returns the angle per position of each pair."""
-        return self._made((rope, id(queue)), queue, lambda: rope.frequencies().astype(np.float32))
-
-    def _made(self, key: Any, queue: Any, values: Callable[[], Any]) -> Tensor:
+    def made(self, key: Any, queue: Any, values: Callable[[], Any]) -> Tensor:
         """Returns a constant that is made once: a captured step writes nothing from the host."""
         if key not in self._constants:
             self._constants[key] = (Tensor.from_host(queue, values(), persistent=True), queue)

@@ -31,7 +31,7 @@ typedef __fp16 half_vector __attribute__((ext_vector_type(8), aligned(2)));
 def half_vectors(source: str, version: str) -> str:
     """Returns the text that precedes ``source`` on the PoCL of a platform's ``version``; empty if it needs none."""
     if "PoCL 3.0" in version:
-        eight = "vload_half8(0, in" in source or "vstore_half8_rte(" in source
+        eight = any(f"vload_half8(0, {name}" in source for name in ("in", "d +")) or "vstore_half8_rte(" in source
         return _BY_INSTRUCTIONS if eight and "FP_CONTRACT OFF" in source else ""
     return unaligned() if any(name in source for name in _NAMES) else ""
 

@@ -5,24 +5,28 @@ unpacked rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from netcl.core.backend.opencl.templates import filled_program, per_work_item, traits
+from netcl.core.expr import Load
 from netcl.core.packed.formats import FORMATS, GROUP, Field
+from netcl.core.process.opencl import cl
 
 if TYPE_CHECKING:
     from netcl.core.expr.kernel_source import KernelText
     from netcl.core.tensor.data import TensorT
 
-_FEW = 4  # rows of x for which the matrix is unpacked in registers
+_FEW = 4  # rows of x on a GPU for which the matrix is unpacked in registers
+_FEW_CPU = 32  # the same on a CPU; for 64 rows panels take about the same time
+_TILE = 4  # of them that a CPU multiplies together
 _LANES = 32  # work-items of a row of the matrix on a GPU
 _LOCAL = 128
-_UNITS = 64  # work-items on a CPU
-_PANEL = 1 << 22  # numbers that are unpacked at a time
+_UNITS = 8  # work-items of a CPU's core
+_PANEL = 1 << 24  # numbers that are unpacked at a time
 _C = {"uint8": "uchar", "int8": "char", "uint16": "ushort", "float16": "half"}
 _FIELD = re.compile(r"\b(\w+)\(")
 
@@ -40,7 +44,20 @@ def _read(field: Field, index: str) -> str:
     return f"(float){field.name}[{place}]"
 
 
-def _in_c(text: str, fields: Mapping[str, Field]) -> str:
+def _eight(field: Field, index: str, block: int) -> str:
+    """Returns the same for eight times 32 neighbours, of the even groups if each group has its own."""
+    if field.count == 16:
+        return f"convert_float8(vload16(0, {field.name} + block * 16).even)"
+    if field.count == 8:
+        return f"convert_float8(vload8(0, {field.name} + block * 8))"
+    if block > 32:
+        return _read(field, index)
+    loaded = "vload_half" if field.dtype == "float16" else "vload"
+    loaded = f"{loaded}8(0, {field.name} + block)"
+    return loaded if field.dtype == "float16" else f"convert_float8({loaded})"
+
+
+def _in_c(text: str, fields: Mapping[str, Field], read: Callable[[Field, str], str] = _read) -> str:
     """Returns an expression of the table in OpenCL C: calls of fields become reads of buffers."""
     match = next((match for match in _FIELD.finditer(text) if match[1] in fields), None)
     if match is None:
@@ -50,7 +67,7 @@ def _in_c(text: str, fields: Mapping[str, Field]) -> str:
         depth += {"(": 1, ")": -1}.get(text[end], 0)
         end += 1
     inside = text[match.end() : end - 1]
-    return text[: match.start()] + _read(fields[match[1]], inside) + _in_c(text[end:], fields)
+    return text[: match.start()] + read(fields[match[1]], inside) + _in_c(text[end:], fields, read)
 
 
 @lru_cache(maxsize=64)
@@ -58,6 +75,7 @@ def program(format: str, dtype: str, kernel: str, defines: tuple[tuple[str, obje
     """Returns the text of a kernel of packed matrices."""
     row = FORMATS[format]
     fields = {field.name: field for field in row.fields}
+    eight = partial(_eight, block=row.block)
     kinds = {field.name: _C[field.dtype] for field in row.fields}
     parts = {
         "fields": ", ".join(f"read {kind} {name}" for name, kind in kinds.items()),
@@ -67,6 +85,9 @@ def program(format: str, dtype: str, kernel: str, defines: tuple[tuple[str, obje
         "codes": _in_c(row.codes, fields),
         "scale": _in_c(row.scale, fields),
         "offset": _in_c(row.offset, fields),
+        "scale8": _in_c(row.scale, fields, eight).replace("power(", "power8("),
+        "second8": _in_c(row.scale, fields, eight).replace(".even", ".odd"),
+        "offset8": _in_c(row.offset, fields, eight),
     }
     own = (("LEVELS", int(bool(row.levels))), ("OFFSET", int(bool(row.offset))), ("ZERO", row.zero))
     sizes = (("GROUPS", row.block // GROUP), (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", GROUP // 2))
@@ -96,24 +117,72 @@ def packed_unpack(engine: Any, parts: Sequence[TensorT], *, format: str, dtype: 
 
 
 def _few(engine: Any, x: TensorT, parts: Sequence[TensorT], format: str, rows: int) -> TensorT:
-    device, blocks = traits(engine), x.shape[1] // FORMATS[format].block
-    out: TensorT = engine.empty((x.shape[0], rows), x.dtype)
-    lanes = 1 if device.is_cpu else _LANES
-    group = 1 if device.is_cpu else _LOCAL
-    each = -(-rows // _UNITS) if device.is_cpu else 1
-    items = -(-rows // each) * lanes
-    defines = (("LANES", lanes), ("GROUP", group), ("ROWS", x.shape[0]))
-    numbers = [np.int64(number) for number in (rows, blocks, each)]
-    text = program(format, x.dtype, "packed_rows", defines)
-    engine.launch(text, "packed_rows", (-(-items // group) * group,), (group,), [x, *parts, out, *numbers])
+    """Returns the product of few rows of x, which reads the matrix once."""
+    device, row, count = traits(engine), FORMATS[format], x.shape[0]
+    out: TensorT = engine.empty((count, rows), x.dtype)
+    each = -(-rows // (_UNITS * device.units)) if device.is_cpu else 1
+    numbers = [np.int64(number) for number in (count, rows, x.shape[1] // row.block, each)]
+    if device.is_cpu:
+        tile = min(count, _TILE)
+        defines = (("ROWS", tile), ("SINGLE", int("scales(g)" in row.scale)), ("WHOLE", int(row.block > 32)))
+        text = program(format, x.dtype, "packed_dots", (*defines, ("CENTER", 8 if row.offset else 0)))
+        locals_ = [cl.LocalMemory(size) for size in _local_sizes(tile, x.shape[1])]
+        engine.launch(
+            text, "packed_dots", (-(-count // tile), -(-rows // each)), (1, 1), [x, *parts, out, *locals_, *numbers]
+        )
+        return out
+    text = program(format, x.dtype, "packed_rows", (("LANES", _LANES), ("GROUP", _LOCAL), ("ROWS", count)))
+    size = -(-rows * _LANES // _LOCAL) * _LOCAL
+    engine.launch(text, "packed_rows", (size,), (_LOCAL,), [x, *parts, out, *numbers[1:]])
     return out
+
+
+def _local_sizes(count: int, columns: int) -> tuple[int, int, int]:
+    """Returns the bytes of rows of x in shorts, of their scales and of their sums, see packed_dots.cl."""
+    padded = -(-columns // 256) * 8
+    return 2 * count * columns, 4 * count * padded, 4 * count * padded
+
+
+def _by_panels(engine: Any, x: TensorT, parts: Sequence[TensorT], format: str, turned: bool) -> TensorT:
+    """Returns the product of many rows of x: with panels of rows of the matrix that are unpacked for it."""
+    rows, columns = parts[0].shape[0], _columns(parts, format)
+    step = max(1, _PANEL // columns)
+    if rows <= step:
+        whole: TensorT = packed_unpack(engine, parts, format=format, dtype=x.dtype)
+        result: TensorT = engine.matmul(x, whole, transpose_b=not turned)
+        return result
+    m = x.shape[0]
+    out: TensorT = engine.zeros((m, columns), x.dtype) if turned else engine.empty((m, rows), x.dtype)
+    for first in range(0, rows, step):
+        count = min(step, rows - first)
+        panel = engine.empty((count, columns), x.dtype)
+        _unpack(engine, parts, format, panel, first)
+        if turned:
+            some = engine.empty((m, count), x.dtype)
+            _move(engine, x, some, (m, count), (rows, first), (count, 0))
+            product = engine.matmul(some, panel)
+            (out,) = engine.run((Load(0, x.dtype) + Load(1, x.dtype),), (out, product))
+        else:
+            product = engine.matmul(x, panel, transpose_b=True)
+            _move(engine, product, out, (m, count), (count, 0), (rows, first))
+    return out
+
+
+def _move(
+    engine: Any, source: TensorT, out: TensorT, shape: tuple[int, int], read: tuple[int, int], written: tuple[int, int]
+) -> None:
+    """Copies a block of a matrix; ``read`` and ``written`` are the length of a row and the first column."""
+    engine.copy(
+        source, out, shape=shape, source_strides=(read[0], 1), source_offset=read[1], out_strides=(written[0], 1),
+        out_offset=written[1],
+    )  # fmt: skip
 
 
 def packed_product(engine: Any, x: TensorT, parts: Sequence[TensorT], *, format: str, turned: bool) -> TensorT:
     """Returns x (m, columns) times the transpose of a packed matrix, or ``turned`` x (m, rows) times the matrix."""
-    rows = parts[0].shape[0]
-    if not turned and x.shape[0] <= _FEW and x.dtype != "float64":
-        return _few(engine, x, parts, format, rows)
-    matrix = packed_unpack(engine, parts, format=format, dtype=x.dtype)
-    result: TensorT = engine.matmul(x, matrix, transpose_b=not turned)
-    return result
+    device = traits(engine)
+    most = _FEW_CPU if device.is_cpu else _FEW
+    fits = sum(_local_sizes(min(x.shape[0], _TILE), x.shape[1])) <= device.local_memory
+    if turned or x.shape[0] > most or x.dtype == "float64" or (device.is_cpu and not fits):
+        return _by_panels(engine, x, parts, format, turned)
+    return _few(engine, x, parts, format, parts[0].shape[0])

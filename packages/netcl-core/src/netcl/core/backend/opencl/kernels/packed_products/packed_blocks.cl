@@ -15,12 +15,16 @@ static inline float power(const float exponent) {
 }
 
 $if LEVELS
-__constant char levels[16] = {${levels}};
+#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__SSSE3__)
+#define LOOK_UP(table, codes) __builtin_ia32_pshufb128(table, as_char16(codes))
+#else
+#define LOOK_UP(table, codes) shuffle(table, codes)
+#endif
 $end
 
 static inline char16 quants(${declared}, const size_t block, const int g) {
 $if LEVELS
-    return shuffle(vload16(0, levels), ${codes});
+    return LOOK_UP((char16)(${levels}), ${codes});
 $else
     return convert_char16(${codes}) - (char)ZERO;
 $end

@@ -1,0 +1,129 @@
+// packed_rows.cl for CPUs: x is rounded to shorts, and products of shorts are added in pairs, for which processors have an
+// instruction. 32 neighbours of x have one scale, their largest number over 32767. The scales of eight times 32 numbers are
+// computed together. Quants are less CENTER, so that the compiler takes them for signed; offsets make up for it.
+//
+// A work-item rounds ROWS rows of x for itself, and has `each` rows of the matrix. Local memory: the shorts of x, their scales and their sums.
+// A number of x that is not finite makes a NaN. Contraction of a*b+c into one rounding is allowed here.
+
+#pragma OPENCL FP_CONTRACT ON
+#define BLOCKS (16 / GROUPS)  // of eight times 32 numbers
+
+typedef short16 __attribute__((aligned(2))) packed_short16;
+
+static inline float8 power8(const float8 exponent) {
+    const uint8 e = convert_uint8(exponent);
+    return as_float8(select((e - 1) << 23, (uint8)(0x200000) << e, e < 2));
+}
+
+// The sums of pairs of products. They are converted to floats before others are added: a sum of four has no instruction.
+static inline int8 pairs(const short16 a, const short16 b) {
+    return convert_int8(a.even) * convert_int8(b.even) + convert_int8(a.odd) * convert_int8(b.odd);
+}
+
+static inline short16 centered(${declared}, const size_t block, const int g) {
+    return convert_short16(quants(${names}, block, g) - (char)CENTER);
+}
+
+static inline float across(const float8 v) {
+    const float4 four = v.lo + v.hi;
+    return (four.x + four.y) + (four.z + four.w);
+}
+
+// Rounds 32 numbers.
+static inline void rounded(__global const STORAGE* from, __local short* to, __local float* scale, __local float* sum) {
+    const float8 a = VLOAD(from), b = VLOAD(from + 8), c = VLOAD(from + 16), d = VLOAD(from + 24);
+    const float8 eight = fmax(fmax(fabs(a), fabs(b)), fmax(fabs(c), fabs(d)));
+    const float4 four = fmax(eight.lo, eight.hi);
+    const float largest = fmax(fmax(four.x, four.y), fmax(four.z, four.w)), total = across((a + b) + (c + d));
+    const float factor = largest > 0 ? 32767 / largest : 0;
+    *scale = largest / 32767 + 0 * total;
+    *sum = total;
+    vstore8(convert_short8_rte(a * factor), 0, to);
+    vstore8(convert_short8_rte(b * factor), 1, to);
+    vstore8(convert_short8_rte(c * factor), 2, to);
+    vstore8(convert_short8_rte(d * factor), 3, to);
+}
+
+$kernel LOOPS packed_dots(read STORAGE x, ${fields}, write STORAGE out, local short shorts, local float factors,
+        local float sums, long height, long rows, long blocks, long each) {
+    const long tile = get_global_id(0) * ROWS, begin = get_global_id(1) * each, end = min(rows, begin + each);
+    const long columns = blocks * GROUPS * 16, parts = columns / 32, eights = (parts + 7) / 8;
+    for (long r = 0; r < ROWS; r++) {
+        __global const STORAGE* row = x + min(tile + r, height - 1) * columns;
+        for (long i = 0; i < eights * 8; i++) {
+            const long to = r * eights * 8 + i;
+            if (i < parts) {
+                rounded(row + i * 32, shorts + r * columns + i * 32, factors + to, sums + to);
+            } else {
+                factors[to] = 0;
+                sums[to] = 0;
+            }
+        }
+    }
+    for (long n = begin; n < end; n++) {
+        float8 total[ROWS], more[ROWS];
+        for (int r = 0; r < ROWS; r++) {
+            total[r] = 0;
+            more[r] = 0;
+        }
+        for (long i = 0; i < eights; i++) {
+            const int count = (int)min(8L, parts - 8 * i);
+            const long block = n * blocks + i * BLOCKS;
+            float8 scale, second = 0, offset = 0;
+            if (count == 8) {
+                scale = ${scale8};
+$if SINGLE
+                second = ${second8};
+$end
+$if OFFSET
+                offset = ${offset8};
+$end
+            } else {
+                float s[8] = {0}, o[8] = {0};
+                for (int j = 0; j < count; j++) {
+                    s[j] = scale_of(${names}, block + j, 0);
+$if OFFSET
+                    o[j] = offset_of(${names}, block + j, 0);
+$end
+                }
+                scale = vload8(0, s);
+                offset = vload8(0, o);
+            }
+            float each_scale[ROWS][8], each_second[ROWS][8];
+            for (int r = 0; r < ROWS; r++) {
+                const float8 factor = vload8(r * eights + i, factors);
+                vstore8(scale * factor, 0, each_scale[r]);
+$if SINGLE
+                vstore8(second * factor, 0, each_second[r]);
+$end
+$if OFFSET
+                more[r] += (offset + CENTER * scale) * vload8(r * eights + i, sums);
+$end
+            }
+$if WHOLE
+#pragma unroll
+            for (int j = 0; j < 8; j++) {
+                const short16 low = centered(${names}, block, 2 * j), high = centered(${names}, block, 2 * j + 1);
+$else
+#pragma unroll
+            for (int j = 0; j < 8; j++) {
+                if (j >= count) break;
+                const short16 low = centered(${names}, block + j, 0), high = centered(${names}, block + j, 1);
+$end
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) {
+                    __local const short* from = shorts + r * columns + i * 256 + 32 * j;
+                    const int8 first = pairs(low, *(__local const packed_short16*)from);
+                    const int8 last = pairs(high, *(__local const packed_short16*)(from + 16));
+                    total[r] += convert_float8(first) * each_scale[r][j];
+$if SINGLE
+                    more[r] += convert_float8(last) * each_second[r][j];
+$else
+                    more[r] += convert_float8(last) * each_scale[r][j];
+$end
+                }
+            }
+        }
+        for (int r = 0; r < ROWS && tile + r < height; r++) STORE(across(total[r] + more[r]), out, (tile + r) * rows + n);
+    }
+}
