@@ -15,6 +15,7 @@ from netcl.core.device import DeviceHandle
 from netcl.llm.decode import Lanes
 from netcl.llm.huggingface import decoder_of_folder
 
+
 def test_logits_are_those_of_transformers(family: Any, handle: DeviceHandle) -> None:
     ids, logits = family.ids, family.logits
     decoder, values = decoder_of_folder(family.folder, handle.queue)

@@ -128,8 +128,8 @@ def test_a_resumed_run_is_the_same_to_the_bit(dropout: float, handle: DeviceHand
         decoder = packed_and_plain(handle)[0]
         nc.manual_seed(1)
         parameters = lora.add_lora(decoder, 4, dropout=dropout)
-        # With dropout, a captured step of Intel's runtime rounds otherwise than its ops do, and is refused.
-        options: dict[str, Any] = {"loss_fn": lora.causal_loss, "metrics": [], "seed": 5, "compile": not dropout}
+        # A captured step of Intel's runtime may round otherwise than its ops do, and is refused then.
+        options: dict[str, Any] = {"loss_fn": lora.causal_loss, "metrics": [], "seed": 5, "compile": False}
         trainer = Trainer(decoder, optim.AdamW(parameters, lr=0.01), **options)
         trainer.fit(batches, epochs=epochs, **how)
         trainer.save_checkpoint(tmp_path / f"{epochs}.netcl")

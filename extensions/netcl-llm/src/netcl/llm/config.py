@@ -48,7 +48,7 @@ class Rope:
         powers = self.base ** (np.arange(0, self.dim, 2) / self.dim)
         plain: np.ndarray[Any, Any] = 1.0 / powers
         if self.factors:
-            return plain / np.asarray(self.factors)  # type: ignore[no-any-return]
+            return plain / np.asarray(self.factors)
         if self.kind == "linear":
             return plain / self.factor
         if self.kind == "llama3":

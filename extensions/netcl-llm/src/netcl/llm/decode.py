@@ -64,7 +64,7 @@ class Lanes:
         return ag.where(has, new, old)
 
     def append(self, parts: Sequence[Sequence[int]], width: int = 1) -> Tensor:
-        """Appends up to ``width`` tokens to each row, in one pass; returns the logits (rows, vocabulary) behind them."""
+        """Appends up to ``width`` tokens to each row in one pass; returns the logits (rows, vocabulary) behind them."""
         counts = np.array([len(part) for part in parts], np.int32)
         longest = int((self.cache.counts + counts).max())
         if longest > self.most:

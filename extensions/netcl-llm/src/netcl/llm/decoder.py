@@ -38,7 +38,8 @@ def random_source(device: Any = None, dtype: str = "float32") -> Source:
             return Tensor.zeros(shape, dtype, queue=queue)
         if len(shape) == 1:
             return Tensor.full(shape, 1.0, dtype, queue=queue)
-        return ag.mul(ag.randn(shape, dtype=dtype, queue=queue), _STD)
+        values: Tensor = ag.mul(ag.randn(shape, dtype=dtype, queue=queue), _STD)
+        return values
 
     return source
 
@@ -54,7 +55,8 @@ class _Matrix(nn.Module):
 
     def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         if self.packed is not None:
-            return ag.packed_linear(x, self.packed, bias)
+            y: Tensor = ag.packed_linear(x, self.packed, bias)
+            return y
         return ag.linear(x, self.weight, bias)
 
     def embed(self, ids: Tensor) -> Tensor:
@@ -71,9 +73,11 @@ class _Matrix(nn.Module):
 
 
 class LowRank(nn.Module):
-    """A change of ``rank`` of a linear layer: alpha / rank times B A x, with lora_A (rank, columns), lora_B (rows, rank)."""
+    """A change of a linear layer: alpha / rank times B A x, with lora_A (rank, columns) and lora_B (rows, rank)."""
 
-    def __init__(self, columns: int, rows: int, rank: int, alpha: float, dropout: float = 0.0, device: Any = None) -> None:
+    def __init__(
+        self, columns: int, rows: int, rank: int, alpha: float, dropout: float = 0.0, device: Any = None
+    ) -> None:
         super().__init__()
         self.rank, self.alpha, self.dropout, self.scale = rank, alpha, dropout, alpha / rank
         self.lora_A = nn.Linear(columns, rank, bias=False, device=device)
@@ -103,7 +107,7 @@ class Projection(nn.Module):
         weights = [source(f"{prefix}.{name}.weight", (rows, columns)) for name, rows in sizes.items()]
         self.matrices = nn.ModuleList(_Matrix(weight) for weight in _joined(weights))
         biases = [source(f"{prefix}.{name}.bias", (rows,)) for name, rows in sizes.items()] if bias else []
-        joined = (biases[0] if len(biases) == 1 else ag.cat(biases, axis=0)) if bias else None
+        joined = _stacked(biases) if bias else None
         self.register_parameter("bias", None if joined is None else nn.Parameter(joined))
         self.adapters = nn.ModuleDict({})
 
@@ -195,7 +199,7 @@ class _Angles:
         self.turns: Tensor | None = None
         if whole:
             same = decoder.made(("same", id(queue)), queue, lambda: np.eye(2, dtype=np.float32)[..., None])
-            other = decoder.made(("other", id(queue)), queue, lambda: np.float32([[[0], [-1]], [[1], [0]]]))
+            other = decoder.made(("other", id(queue)), queue, lambda: np.array([[[0], [-1]], [[1], [0]]], np.float32))
             cosine, sine = (ag.reshape(x, (*x.shape[:-1], 1, 1, x.shape[-1])) for x in (cosine, sine))
             self.turns = ag.cast(ag.add(ag.mul(cosine, same), ag.mul(sine, other)), dtype=dtype)
         else:
@@ -256,7 +260,7 @@ class _Attention(nn.Module):
             return ag.scaled_dot_product_attention(
                 q, k, v, mask, is_causal=mask is None, scale=self.scale, enable_gqa=grouped
             )
-        # One query for each head: tiles of queries would compute rows that nobody asked for.
+        # One query for each head: tiles of queries would compute rows that are not wanted.
         if mask is None:
             mask = ag.causal_mask(q.shape[2], k.shape[2], queue=q.queue)
         n, _, t, d = q.shape
@@ -342,9 +346,7 @@ class Decoder(nn.Module):
         self.embedding = _Matrix(source("embed_tokens.weight", (config.vocab_size, config.hidden_size)))
         self.layers = nn.ModuleList(_Block(source, f"layers.{at}", config) for at in range(config.layers))
         self.norm = _Norm(source, "norm", config.hidden_size, config)
-        self.head = (
-            None if config.tied else _Matrix(source("lm_head.weight", (config.vocab_size, config.hidden_size)))
-        )
+        self.head = None if config.tied else _Matrix(source("lm_head.weight", (config.vocab_size, config.hidden_size)))
 
     @property
     def dtype(self) -> str:
@@ -398,10 +400,10 @@ class Decoder(nn.Module):
         kinds = {}
         for local in set(config.local):
             rope = config.local_rope if local and config.local_rope is not None else config.rope
-            windowed = local and config.window is not None and (new is not None or count > config.window)
-            mask = None if new is None and not windowed else ag.le(keys, queries)
-            if windowed and mask is not None:
-                mask = ag.logical_and(mask, ag.gt(keys, ag.sub(queries, config.window)))
+            window = config.window if local and (new is not None or count > (config.window or 0)) else None
+            mask = None if new is None and window is None else ag.le(keys, queries)
+            if window is not None and mask is not None:
+                mask = ag.logical_and(mask, ag.gt(keys, ag.sub(queries, window)))
             whole = new is not None and rope.dim == config.head_dim
             kinds[local] = _Angles(self, rope, places, mask, whole)
         return kinds

@@ -66,7 +66,9 @@ class Session:
         self.lanes: Lanes = Lanes(model.decoder, 1)
         self.reused: int = 0
 
-    def generate(self, prompt: str | Sequence[int], sampling: Sampling | None = None, **changes: Any) -> Iterator[Piece]:
+    def generate(
+        self, prompt: str | Sequence[int], sampling: Sampling | None = None, **changes: Any
+    ) -> Iterator[Piece]:
         """Yields a piece for each token behind ``prompt``; ``changes`` are fields of Sampling.
 
         Raises ValueError, before the first piece, for an empty prompt or one that is longer than the context.

@@ -184,7 +184,7 @@ class _File:
         start = -(-self._at // alignment) * alignment
         with state.at("the tensors"):
             end = 0
-            for name, shape, kind, offset, nbytes in sorted(places, key=lambda place: (place[3], place[4])):
+            for name, _, _, offset, nbytes in sorted(places, key=lambda place: (place[3], place[4])):
                 if offset % alignment or offset < end:
                     raise ValueError(f"{name!r} begins at {offset}, inside of another tensor or not aligned")
                 end = offset + nbytes

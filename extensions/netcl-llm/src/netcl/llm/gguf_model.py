@@ -53,7 +53,8 @@ def gguf_name(config: Config, name: str) -> str:
 def order_of_pairs(heads: int, head_dim: int) -> np.ndarray[Any, Any]:
     """Returns for each row of a matrix with pairs (i, i + dim / 2) its place among neighbouring pairs."""
     rows = np.arange(heads * head_dim).reshape(heads, head_dim // 2, 2)
-    return rows.transpose(0, 2, 1).reshape(-1)
+    order: np.ndarray[Any, Any] = rows.transpose(0, 2, 1).reshape(-1)
+    return order
 
 
 class _GgufSource:

@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import netcl.autograd as ag
 from netcl import nn
@@ -37,8 +36,9 @@ def add_lora(
     targets: Sequence[str] = ("q_proj", "v_proj"),
     dropout: float = 0.0,
 ) -> list[nn.Parameter]:
-    """Makes all weights constant and adds a change of ``rank`` to each layer in ``targets``, times alpha / rank; returns
-    the parameters to train.
+    """Makes all weights constant, and adds a change of ``rank`` to each layer in ``targets``, times alpha / rank.
+
+    Returns the parameters to train.
 
     The change is zero at first. Raises ValueError for unknown targets, a rank below 1, or a decoder that has adapters.
     """

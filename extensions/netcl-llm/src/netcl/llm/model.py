@@ -22,6 +22,7 @@ from netcl.llm.sampling import Piece, Sampling
 
 __all__ = ["Model", "load"]
 
+
 class Model:
     """A language model: ``config``, ``decoder`` (a module), ``tokenizer``, and ``ends``, the tokens that end a text.
 
@@ -37,7 +38,7 @@ class Model:
         self._idle: list[Session] = []
 
     def ids_of(self, prompt: str | Sequence[int]) -> list[int]:
-        """Returns the tokens of a prompt; raises ValueError for none, for unknown ones, and for more than the context."""
+        """Returns the tokens of a prompt; raises ValueError for none, unknown ones, and more than the context."""
         ids = self.tokenizer.encode(prompt) if isinstance(prompt, str) else [int(token) for token in prompt]
         if not ids:
             raise ValueError("expected a prompt of at least one token, got none")
@@ -53,7 +54,9 @@ class Model:
         """Returns a session of its own, which keeps its cache between calls."""
         return Session(self)
 
-    def generate(self, prompt: str | Sequence[int], sampling: Sampling | None = None, **changes: Any) -> Iterator[Piece]:
+    def generate(
+        self, prompt: str | Sequence[int], sampling: Sampling | None = None, **changes: Any
+    ) -> Iterator[Piece]:
         """Yields a piece for each token behind ``prompt``; ``changes`` are fields of Sampling.
 
         Raises ValueError for an empty prompt, or one that is longer than the context.
@@ -87,10 +90,11 @@ def load(path: str | os.PathLike[str], device: Any = None, dtype: Any = None, bu
     kind = "float32" if dtype is None else str(dtype)
     if kind not in ("float32", "float16", "bfloat16", "float64"):
         raise ValueError(f"load: expected dtype float32, float16, bfloat16 or float64, got {dtype!r}")
-    return _from_folder(Path(path), place, kind, budget) if Path(path).is_dir() else _from_file(path, place, kind, budget)
+    read = _from_folder if Path(path).is_dir() else _from_file
+    return read(Path(path), place, kind, budget)
 
 
-def _from_file(path: str | os.PathLike[str], queue: Any, dtype: str, budget: Budget | None) -> Model:
+def _from_file(path: Path, queue: Any, dtype: str, budget: Budget | None) -> Model:
     file = Gguf(path, budget)
     decoder = decoder_of_gguf(file, queue, dtype)
     try:
@@ -100,12 +104,12 @@ def _from_file(path: str | os.PathLike[str], queue: Any, dtype: str, budget: Bud
     return Model(decoder.config, decoder, tokenizer, tokenizer.end_ids, file.metadata)
 
 
-
 def _from_folder(path: Path, queue: Any, dtype: str, budget: Budget | None) -> Model:
     decoder, values = decoder_of_folder(path, queue, dtype, budget)
     tokenizer = tokenizers.from_json(path / "tokenizer.json")
     named = [values.get("eos_token_id")]
     if (path / "generation_config.json").exists():
         named.append(read_json(path / "generation_config.json", budget).get("eos_token_id"))
-    ends = {token for value in named for token in (value if isinstance(value, list) else [value])}
-    return Model(decoder.config, decoder, tokenizer, tokenizer.end_ids | (ends - {None}), values)
+    flat = [token for value in named for token in (value if isinstance(value, list) else [value])]
+    ends = frozenset(token for token in flat if isinstance(token, int))
+    return Model(decoder.config, decoder, tokenizer, tokenizer.end_ids | ends, values)

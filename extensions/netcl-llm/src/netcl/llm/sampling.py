@@ -53,7 +53,7 @@ class Sampling:
             value = getattr(self, name)
             if not least <= value <= most:
                 raise ValueError(f"Sampling: expected {name} from {least} to {most}, got {value!r}")
-        if isinstance(self.stop, str) or not all(isinstance(text, str) and text for text in self.stop):
+        if not isinstance(self.stop, tuple) or not all(isinstance(text, str) and text for text in self.stop):
             raise ValueError(f"Sampling: expected stop as a tuple of texts that are not empty, got {self.stop!r}")
 
 
