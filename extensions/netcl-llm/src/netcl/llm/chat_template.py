@@ -8,8 +8,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 __all__ = ["ChatTemplate", "ChatTemplateError"]
 
@@ -107,8 +108,7 @@ class _Worker:
             # Ctrl-C at a terminal is for the program, not for its worker.
             start_new_session=sys.platform != "win32",
         )
-        stream: IO[str] | None = self._process.stdout
-        if stream is None or stream.readline() != "ready\n":
+        if self._process.stdout is None or self._process.stdout.readline() != "ready\n":
             self._end()
             raise RuntimeError("expected a Python with jinja2 to render chat templates; install jinja2")
         return self._process
@@ -118,13 +118,8 @@ class _Worker:
         if process is None:
             return
         process.kill()
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                try:
-                    stream.close()
-                except OSError:  # unwritten text of a process that ended
-                    continue
-        process.wait()
+        with suppress(OSError, ValueError):  # unwritten text of a process that ended
+            process.communicate()
 
 
 _worker = _Worker()

@@ -22,13 +22,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     serve.add_argument("--port", type=int, default=8000, help="the port (8000)")
     serve.add_argument("--api-key", help="a key that each request must have: Authorization: Bearer KEY")
     serve.add_argument("--name", help="the name of the model for clients (the name of its file)")
-    for name, default, text in (
+    numbers: tuple[tuple[str, int | None, str], ...] = (
         ("max-tokens", 4096, "tokens of an answer at most"),
         ("max-prompt", None, "tokens of a prompt at most (the context of the model)"),
         ("max-body", 4 << 20, "bytes of a request at most"),
         ("parallel", 4, "generations that are decoded together"),
         ("queue", 64, "generations that wait; more are refused with status 429"),
-    ):
+    )
+    for name, default, text in numbers:
         serve.add_argument(
             f"--{name}", type=_positive, default=default, help=f"{text} ({default})" if default else text
         )
@@ -43,26 +44,16 @@ def _positive(text: str) -> int:
 
 
 def _serve(parsed: argparse.Namespace) -> int:
-    try:
-        import uvicorn
+    from netcl.llm.server import Limits, application, serve  # says what to install, if the extra is absent
 
-        from netcl.llm.server import Limits, application
-    except ImportError as error:
-        raise ImportError(f'{error}; pip install "netcl-llm[serve]"') from None
     name = parsed.name or Path(parsed.model).stem
-    limits = Limits(
-        body=parsed.max_body,
-        prompt=parsed.max_prompt,
-        max_tokens=parsed.max_tokens,
-        parallel=parsed.parallel,
-        waiting=parsed.queue,
-    )
+    limits = Limits(parsed.max_body, 30.0, parsed.max_prompt, parsed.max_tokens, parsed.parallel, parsed.queue)
     hosts = ["localhost", "127.0.0.1", "[::1]", parsed.host] if is_local(parsed.host) else ["*"]
     if hosts == ["*"] and parsed.api_key is None:
         print(f"netcl serve-llm: whoever reaches {parsed.host} can use the model; --api-key KEY asks for a key")
     app = application(loaded(parsed), name, api_key=parsed.api_key, limits=limits, hosts=hosts)
     print(f"netcl serve-llm: {name} at http://{parsed.host}:{parsed.port}/v1, Ctrl-C ends", flush=True)
-    uvicorn.run(app, host=parsed.host, port=parsed.port, log_level="warning", timeout_graceful_shutdown=3)
+    serve(app, parsed.host, parsed.port)
     return 0
 
 

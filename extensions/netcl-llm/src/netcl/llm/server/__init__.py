@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from netcl.llm.server.app import Limits, application
+from netcl.llm.server.app import Limits, application, serve
 
-__all__ = ["Limits", "application"]
+__all__ = ["Limits", "application", "serve"]

@@ -12,16 +12,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import ClientDisconnect
-from starlette.requests import Request as HttpRequest
-from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
-
 from netcl.llm.chat_template import ChatTemplateError
 from netcl.llm.embedding import embed
 from netcl.llm.server import fields
@@ -29,30 +19,35 @@ from netcl.llm.server.answers import Choice, Shape, embeddings
 from netcl.llm.server.errors import ApiError
 from netcl.llm.server.scheduler import END, Job, Scheduler
 
-__all__ = ["Limits", "application"]
+try:
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.exceptions import HTTPException
+    from starlette.middleware import Middleware
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+    from starlette.requests import ClientDisconnect
+    from starlette.requests import Request as HttpRequest
+    from starlette.responses import Response, StreamingResponse
+    from starlette.routing import Route
+except ImportError as error:
+    raise ImportError(f'{error}; pip install "netcl-llm[serve]"') from None
+
+__all__ = ["Limits", "application", "serve"]
 
 _POLL = 0.2  # seconds between looks for a client that has gone
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of requests.
+    """Limits of requests: what is beyond is refused."""
 
-    Attributes:
-        body: bytes of a request.
-        body_seconds: time in which a body must arrive.
-        prompt: tokens of a prompt; None for the context of the model.
-        max_tokens: tokens of an answer at most, and if a request names no number.
-        parallel: generations that are decoded together.
-        waiting: generations that wait; more are refused with status 429.
-    """
-
-    body: int = 4 << 20
-    body_seconds: float = 30.0
-    prompt: int | None = None
-    max_tokens: int = 4096
-    parallel: int = 4
-    waiting: int = 64
+    body: int = 4 << 20  # bytes
+    body_seconds: float = 30.0  # until it must be there
+    prompt: int | None = None  # tokens; None for the context of the model
+    max_tokens: int = 4096  # of an answer, also if a request names no number
+    parallel: int = 4  # generations that are decoded together
+    waiting: int = 64  # generations; more are refused with status 429
 
 
 def application(
@@ -84,9 +79,13 @@ def application(
         Route("/v1/embeddings", server.answered(server.embeddings), methods=["POST"]),
     ]
     middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)]
-    return Starlette(
-        routes=routes, lifespan=lifespan, middleware=middleware, exception_handlers={HTTPException: _http_error}
-    )
+    handlers = {HTTPException: _http_error}
+    return Starlette(routes=routes, lifespan=lifespan, middleware=middleware, exception_handlers=handlers)
+
+
+def serve(app: Starlette, host: str, port: int) -> None:
+    """Serves an application until Ctrl-C."""
+    uvicorn.run(app, host=host, port=port, log_level="warning", timeout_graceful_shutdown=3)
 
 
 Answer = Callable[[HttpRequest], Awaitable[Response]]

@@ -117,12 +117,8 @@ class _Group:
 class Scheduler:
     """Runs jobs in one thread, since a device's queue has one user.
 
-    A job that comes alone is decoded alone, which is fastest for it; jobs that come meanwhile form a batch.
-
-    Args:
-        model: the language model.
-        parallel: generations that are decoded together.
-        waiting: jobs that may wait for their turn; more are refused with status 429.
+    A job that comes alone is decoded alone, which is fastest for it; jobs that come meanwhile form a batch of at most
+    ``parallel``. ``waiting`` jobs may wait for their turn; more are refused with status 429.
     """
 
     def __init__(self, model: Any, parallel: int = 4, waiting: int = 64) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+import codecs
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from netcl.llm.chat_template import ChatTemplate
 from netcl.llm.tokenizer.added_tokens import AddedTokens
-from netcl.llm.tokenizer.stream import TextStream
+from netcl.llm.tokenizer.byte_pairs import BytePairs
+from netcl.llm.tokenizer.sentence_piece import SentencePiece
 
-__all__ = ["Tokenizer"]
+__all__ = ["TextStream", "Tokenizer"]
 
 # Texts of tokens that end an answer, whatever the file names as its end.
 _ENDS = (
@@ -24,14 +27,27 @@ _ENDS = (
 )
 
 
-class Segmenter(Protocol):
-    """Cuts text without added tokens into ids."""
+class TextStream:
+    """Turns ids into text as they arrive: whole characters only, the rest is kept for the next id."""
 
-    def encode(self, text: str, first: bool) -> list[int]:
-        """Returns the ids; ``first`` is True at the beginning of the whole text."""
+    def __init__(self, bytes_of: Callable[[int], bytes], strip_space: bool) -> None:
+        """Makes a stream; ``strip_space`` leaves out one space at the beginning of the text."""
+        self._bytes_of, self._strip = bytes_of, strip_space
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def token_bytes(self, token: int) -> bytes:
-        """Returns the bytes of an id."""
+    def push(self, token: int) -> str:
+        """Returns the characters that are complete with the id, often ""."""
+        return self._begun(self._decoder.decode(self._bytes_of(token)))
+
+    def finish(self) -> str:
+        """Returns what is left at the end: the replacement character for an incomplete one, else ""."""
+        return self._begun(self._decoder.decode(b"", True))
+
+    def _begun(self, text: str) -> str:
+        if self._strip and text:
+            self._strip = False
+            return text.removeprefix(" ")
+        return text
 
 
 class Tokenizer:
@@ -46,12 +62,13 @@ class Tokenizer:
         prefix, suffix: ids that `encode` puts around a text.
         template: source of the chat template, "" if there is none.
         strip_space: True if `decode` leaves out one space at the beginning.
+        normal_form: Unicode form of texts between added tokens, such as "NFC".
     """
 
     def __init__(
         self,
         tokens: Sequence[str],
-        segmenter: Segmenter,
+        segmenter: BytePairs | SentencePiece,
         added: AddedTokens,
         *,
         bos: int | None = None,
@@ -61,6 +78,7 @@ class Tokenizer:
         suffix: Sequence[int] = (),
         template: str = "",
         strip_space: bool = False,
+        normal_form: str = "",
     ) -> None:
         self.tokens = tokens
         self.bos_id, self.eos_id = bos, eos
@@ -69,7 +87,7 @@ class Tokenizer:
         self.end_ids = frozenset({*ends, *named} | ({eos} if eos is not None else set()))
         self._segmenter, self._added = segmenter, added
         self._prefix, self._suffix = list(prefix), list(suffix)
-        self._strip_space = strip_space
+        self._strip_space, self._form = strip_space, normal_form
         self._template_source = template
         self._template: ChatTemplate | None = None
 
@@ -97,7 +115,8 @@ class Tokenizer:
             if isinstance(part, int):
                 ids.append(part)
             else:
-                ids += self._segmenter.encode(part, number == 0)
+                text = unicodedata.normalize(self._form, part) if self._form else part  # type: ignore[arg-type]
+                ids += self._segmenter.encode(text, number == 0)
         if not (special and around):
             return ids
         prefix = self._prefix

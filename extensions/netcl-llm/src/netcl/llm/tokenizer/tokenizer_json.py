@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import unicodedata
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import regex
 
+from netcl.llm.huggingface import read_json
 from netcl.llm.tokenizer.added_tokens import AddedToken, AddedTokens
 from netcl.llm.tokenizer.byte_pairs import BytePairs
 from netcl.llm.tokenizer.patterns import PATTERNS, Splitter
 from netcl.llm.tokenizer.sentence_piece import SPACE, SentencePiece
-from netcl.llm.tokenizer.tokenizer import Segmenter, Tokenizer
+from netcl.llm.tokenizer.tokenizer import Tokenizer
 
 __all__ = ["from_json"]
-
-_LARGEST = 256 << 20  # bytes of a tokenizer.json
 
 
 def from_json(path: str | Path) -> Tokenizer:
@@ -31,7 +27,10 @@ def from_json(path: str | Path) -> Tokenizer:
     file = Path(path)
     if file.is_dir():
         file = file / "tokenizer.json"
-    content, config = _read(file), _read(file.with_name("tokenizer_config.json"), optional=True)
+    content, config, generation = (
+        _mapping(read_json(place) if place == file or place.is_file() else {}, place.name)
+        for place in (file, file.with_name("tokenizer_config.json"), file.with_name("generation_config.json"))
+    )
     model = _mapping(content.get("model"), "model")
     if model.get("type", "BPE" if "merges" in model else None) != "BPE":
         raise ValueError(f"expected a tokenizer.json with a BPE model, got {model.get('type')!r:.80}")
@@ -42,10 +41,10 @@ def from_json(path: str | Path) -> Tokenizer:
     flags = ("special", "lstrip", "rstrip")
     added = AddedTokens(AddedToken(row["content"], row["id"], *(bool(row.get(flag)) for flag in flags)) for row in rows)
     prefix, suffix = _around(content.get("post_processor"), texts)
-    ends = _read(file.with_name("generation_config.json"), optional=True).get("eos_token_id", [])
+    ends = generation.get("eos_token_id", [])
     return Tokenizer(
         tokens,
-        _Normalized(_normalizers(content.get("normalizer")), segmenter),
+        segmenter,
         added,
         bos=texts.get(_text(config.get("bos_token"))),
         eos=texts.get(_text(config.get("eos_token"))),
@@ -54,6 +53,7 @@ def from_json(path: str | Path) -> Tokenizer:
         suffix=suffix,
         template=_template(file, config),
         strip_space=strip_space,
+        normal_form=_normal_form(content.get("normalizer")),
     )
 
 
@@ -72,7 +72,7 @@ def _tokens(model: Mapping[str, Any], rows: list[Mapping[str, Any]]) -> list[str
 
 def _segmenter(
     content: Mapping[str, Any], model: Mapping[str, Any], tokens: list[str], added: set[int]
-) -> tuple[Segmenter, bool]:
+) -> tuple[BytePairs | SentencePiece, bool]:
     """Returns the cutter of the text between added tokens, and True if decoding strips a space."""
     steps = _steps(content.get("pre_tokenizer"), "pretokenizers")
     level = next((step for step in steps if step.get("type") == "ByteLevel"), None)
@@ -107,14 +107,10 @@ def _split_patterns(step: Mapping[str, Any]) -> list[str]:
         return [*PATTERNS["gpt-2"]] if step.get("use_regex", True) else []
     if kind == "Digits":
         return [r"\p{N}" if step.get("individual_digits") else r"\p{N}+"]
-    if kind == "Punctuation" and step.get("behavior", "Isolated") == "Isolated":
-        return [r"[\p{P}\$\+<=>\^`\|~]"]
     if kind == "Split" and step.get("behavior") == "Isolated" and not step.get("invert"):
         pattern = _mapping(step.get("pattern"), "pattern")
         return [str(pattern["Regex"]) if "Regex" in pattern else regex.escape(str(pattern.get("String")))]
-    if kind == "Split" and step.get("behavior") == "Removed" and step.get("invert"):
-        return [str(_mapping(step.get("pattern"), "pattern").get("Regex"))]
-    raise ValueError(f"expected pre_tokenizer ByteLevel, Digits, Punctuation or Split (Isolated), got {step!r:.80}")
+    raise ValueError(f"expected pre_tokenizer ByteLevel, Digits or Split (Isolated), got {step!r:.80}")
 
 
 def _merges(model: Mapping[str, Any]) -> list[str]:
@@ -124,39 +120,17 @@ def _merges(model: Mapping[str, Any]) -> list[str]:
     return [pair if isinstance(pair, str) else " ".join(map(str, pair)) for pair in merges]
 
 
-class _Normalized:
-    """A segmenter of normalized text."""
-
-    def __init__(self, steps: list[Any], segmenter: Segmenter) -> None:
-        self._steps, self._segmenter = steps, segmenter
-        self.token_bytes = segmenter.token_bytes
-
-    def encode(self, text: str, first: bool) -> list[int]:
-        for step in self._steps:
-            text = step(text)
-        return self._segmenter.encode(text, first)
-
-
-def _normalizers(normalizer: Any) -> list[Any]:
-    steps: list[Any] = []
+def _normal_form(normalizer: Any) -> str:
+    """Returns the Unicode form of texts, "" for none; what is done to spaces is the segmenter's."""
+    form = ""
     for step in _steps(normalizer, "normalizers"):
         kind = step.get("type")
+        replaces_spaces = kind == "Replace" and (step.get("pattern"), step.get("content")) == ({"String": " "}, SPACE)
         if kind in ("NFC", "NFD", "NFKC", "NFKD"):
-            steps.append(partial(unicodedata.normalize, kind))
-        elif kind == "Replace":
-            pattern, by = _mapping(step.get("pattern"), "pattern"), str(step.get("content"))
-            if pattern != {"String": " "} or by != SPACE:  # which the segmenter does
-                source = pattern["Regex"] if "Regex" in pattern else regex.escape(str(pattern.get("String")))
-                steps.append(partial(_replaced, regex.compile(source), by))
-        elif kind == "Lowercase":
-            steps.append(str.lower)
-        elif kind != "Prepend":
-            raise ValueError(f"expected normalizer NFC, NFKC, Replace, Prepend or Lowercase, got {step!r:.80}")
-    return steps
-
-
-def _replaced(pattern: Any, by: str, text: str) -> str:
-    return str(pattern.sub(lambda _: by, text))
+            form = str(kind)
+        elif kind != "Prepend" and not replaces_spaces:
+            raise ValueError(f"expected normalizer NFC, NFKC, Prepend, or Replace of spaces; got {step!r:.80}")
+    return form
 
 
 def _around(processor: Any, texts: Mapping[str, int]) -> tuple[list[int], list[int]]:
@@ -203,19 +177,5 @@ def _text(token: Any) -> str:
 
 def _mapping(value: Any, name: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise ValueError(f"expected {name} of tokenizer.json to be an object, got {type(value).__name__}")
+        raise ValueError(f"expected {name} to be an object, got {type(value).__name__}")
     return value
-
-
-def _read(file: Path, optional: bool = False) -> dict[str, Any]:
-    if optional and not file.is_file():
-        return {}
-    if file.stat().st_size > _LARGEST:
-        raise ValueError(f"expected {file.name} of at most {_LARGEST} bytes, got {file.stat().st_size}")
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"expected JSON in {file.name}, got {error}") from None
-    if not isinstance(content, dict):
-        raise ValueError(f"expected an object in {file.name}, got {type(content).__name__}")
-    return content
