@@ -44,6 +44,7 @@ FOLDERS = {
     "distributions",
     "extensions",
     "io",
+    "llm",
     "nn",
     "ops",
     "optim",

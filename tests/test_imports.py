@@ -88,4 +88,4 @@ def test_no_layer_names_an_extension() -> None:
 
 def test_every_subpackage_has_one_owner() -> None:
     owned = [sub for subs in OWNED.values() for sub in subs]
-    assert len(owned) == len(set(owned)) == 19
+    assert len(owned) == len(set(owned)) == 20

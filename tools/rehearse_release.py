@@ -21,11 +21,12 @@ from pathlib import Path
 
 import project_urls
 from local_index import served, write_index
-from monorepo import FOLDER_OF, FOLDERS, ROOT, load_packages, load_released
+from monorepo import FOLDER_OF, FOLDERS, ROOT, SETTINGS, load_packages, load_released
 
 PACKAGES, RELEASED = load_packages(), load_released()
-# Requires all others.
+# Requires all layers; TOPS are all extensions.
 TOP = "netcl-torch"
+TOPS = tuple(SETTINGS["tool"]["netcl"]["extensions"])
 # Checks any netcl-core and depends on none: released with the layers, not one of them.
 KIT = "netcl-conformance"
 # Wheels of all packages together; the issue of the release sets the limit.
@@ -221,7 +222,9 @@ class Rehearsal:
                         raise
                     said.append(f"{tool} cannot lock NumPy here ({str(error).strip().splitlines()[-1]})")
                     continue
-                text = _PROJECT.format(needs=f"{TOP}[cpu]") + settings.replace("ADDRESS", address)
+                text = _PROJECT.format(needs='", "'.join(f"{top}[cpu]" for top in TOPS)) + settings.replace(
+                    "ADDRESS", address
+                )
                 locked = self._lock(tool, text, command)
                 missing = [name for name in (*PACKAGES, "pyopencl") if f'name = "{name}"' not in locked]
                 if missing:

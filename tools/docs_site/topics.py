@@ -457,6 +457,19 @@ TOPICS: dict[str, tuple[Topic, ...]] = {
             },
         ),
     ),
+    "netcl-llm": (
+        Topic(
+            "llm",
+            "netcl.llm",
+            "Language models: loading, generation.",
+            {
+                "Models": "llm.model llm.generation",
+                "Generation": "llm.sampling",
+                "Decoders": "llm.decoder llm.config",
+                "Files": "llm.gguf",
+            },
+        ),
+    ),
 }
 
 

@@ -95,9 +95,13 @@ _SUBPACKAGES = {
     "trainer": "netcl-trainer",
     "torch_vision": "netcl-torch",
     "torch": "netcl-torch",
+    "llm": "netcl-llm",
 }
 # Commands that a distribution adds to `netcl`: the command says what to install if they are absent.
-_COMMANDS = {"run": "netcl-torch"}
+_COMMANDS = {
+    "run": "netcl-torch",
+    **dict.fromkeys(("chat", "generate", "serve-llm", "lora", "quantize", "perplexity"), "netcl-llm"),
+}
 # Names for ``Generator(numbers=...)`` that a distribution adds.
 _NUMBERS = {"mt19937": "netcl-torch"}
 

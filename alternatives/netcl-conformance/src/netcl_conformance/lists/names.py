@@ -20,6 +20,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "netcl-distributed": ("distributed",),
     "netcl-trainer": ("trainer",),
     "netcl-torch": ("torch", "torch_vision"),
+    "netcl-llm": ("llm",),
 }
 
 _SIGNATURES: dict[str, dict[str, str]] = {

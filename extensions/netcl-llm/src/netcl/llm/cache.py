@@ -1,0 +1,107 @@
+"""Cache, the keys and values of earlier positions of a batch, in tensors that grow by pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.llm.config import Config
+
+__all__ = ["PAGE", "Cache", "size_of"]
+
+# Places of the smallest cache; a larger one has twice as many as the one before, so that few steps are captured.
+PAGE = 256
+
+
+def size_of(count: int, most: int) -> int:
+    """Returns the places of a cache for ``count`` positions, ``most`` at most."""
+    size = PAGE
+    while size < count:
+        size *= 2
+    return max(min(size, most), count)
+
+
+class Cache:
+    """Keys and values (rows, heads, places, head_dim) of each layer, and ``used`` (rows,): the positions of the next
+    tokens, on the device.
+
+    ``counts`` are the same numbers on the host, which ``advance`` and ``keep`` change.
+    """
+
+    def __init__(self, config: Config, rows: int, places: int, queue: Any, dtype: str = "float32") -> None:
+        self.config, self.rows, self.queue, self.dtype = config, rows, queue, dtype
+        self.length: int = places
+        self.counts: np.ndarray[Any, Any] = np.zeros(rows, np.int32)
+        self.used: Tensor = Tensor.zeros((rows,), "int32", queue=queue)
+        self._ranges: dict[int, Tensor] = {}
+        self.layers: list[tuple[Tensor, Tensor]] = [
+            (self._zeros(places), self._zeros(places)) for _ in range(config.layers)
+        ]
+
+    def _zeros(self, places: int) -> Tensor:
+        shape = (self.rows, self.config.kv_heads, places, self.config.head_dim)
+        return Tensor.zeros(shape, self.dtype, queue=self.queue)
+
+    def range(self, count: int) -> Tensor:
+        """Returns 0 .. count - 1 on the device; made once, since a captured step writes nothing from the host."""
+        if count not in self._ranges:
+            self._ranges[count] = Tensor.arange(count, dtype="int32", queue=self.queue)
+        return self._ranges[count]
+
+    def begin(self, count: int) -> Extension:
+        """Returns the places of ``count`` new tokens of each row."""
+        return Extension(self, count)
+
+    def grow(self, places: int) -> None:
+        """Makes room for ``places`` positions; what is there is kept."""
+        if places <= self.length:
+            return
+        kept = self.length
+        self.length = places
+        for at, pair in enumerate(self.layers):
+            longer = (self._zeros(places), self._zeros(places))
+            for new, old in zip(longer, pair):
+                ag.setitem(new, (slice(None), slice(None), slice(0, kept)), old)
+            self.layers[at] = longer
+
+    def advance(self, counts: Any) -> None:
+        """Counts so many positions more of each row as used."""
+        self.keep(self.counts + np.asarray(counts, np.int32))
+
+    def keep(self, counts: Any) -> None:
+        """Sets the number of used positions of each row; positions behind are written again."""
+        self.counts = np.broadcast_to(np.asarray(counts, np.int32), (self.rows,)).copy()
+        self.used.write(self.counts)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of keys and values on the device."""
+        return sum(k.nbytes + v.nbytes for k, v in self.layers)
+
+
+class Extension:
+    """The places of new tokens in a cache: ``positions`` (rows, T), for all layers of one pass."""
+
+    def __init__(self, cache: Cache, count: int) -> None:
+        self.cache = cache
+        self.positions: Tensor = ag.add(ag.unsqueeze(cache.used, 1), ag.unsqueeze(cache.range(count), 0))
+        # Keys are rows of one table, whose numbers broadcast over rows, heads and new tokens.
+        heads = cache.config.kv_heads
+        first = ag.reshape(ag.mul(cache.range(cache.rows * heads), cache.length), (cache.rows, heads, 1))
+        self._places = ag.reshape(ag.add(first, ag.unsqueeze(self.positions, 1)), (-1,))
+
+    @property
+    def keys(self) -> Tensor:
+        """The positions of all places, (length,)."""
+        return self.cache.range(self.cache.length)
+
+    def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Writes keys and values (rows, heads, T, head_dim); returns those of all places."""
+        for table, new in zip(self.cache.layers[layer], (k, v)):
+            new = new if new.dtype == table.dtype else ag.cast(new, dtype=table.dtype)
+            flat = ag.reshape(table, (-1, table.shape[-1]))
+            ag.setitem(flat, self._places, ag.reshape(new, (-1, table.shape[-1])))
+        return self.cache.layers[layer]

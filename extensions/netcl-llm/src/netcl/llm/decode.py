@@ -1,0 +1,104 @@
+"""Lanes, the rows of a batch that are decoded together: prefill by chunks, and one captured step per token."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import netcl.autograd as ag
+from netcl.core import Tensor, manager
+from netcl.llm.cache import Cache, size_of
+from netcl.llm.decoder import Decoder
+from netcl.runtime.capture import CapturedStep, capture
+
+__all__ = ["CHUNKS", "Lanes"]
+
+Array = np.ndarray[Any, Any]
+# Tokens of a prefill at a time: the smallest that holds the rest, else the largest.
+CHUNKS = (16, 64, 256)
+
+
+class Lanes:
+    """``rows`` sequences of tokens with one cache; a row is at its own position."""
+
+    def __init__(self, decoder: Decoder, rows: int = 1, cache_dtype: str | None = None) -> None:
+        self.decoder, self.rows = decoder, rows
+        self.most: int = decoder.config.context_length
+        self.cache: Cache = Cache(
+            decoder.config, rows, size_of(1, self.most), decoder.queue, cache_dtype or _cache_dtype(decoder)
+        )
+        self.ids: list[list[int]] = [[] for _ in range(rows)]
+        self._step: CapturedStep | None = None
+
+    def keep(self, row: int, count: int) -> None:
+        """Keeps the first ``count`` tokens of a row."""
+        counts = self.cache.counts.copy()
+        counts[row] = count
+        del self.ids[row][count:]
+        self.cache.keep(counts)
+
+    def prefill(self, prompts: Sequence[Sequence[int]]) -> Tensor:
+        """Appends tokens to each row, none for rows that wait; returns the logits (rows, vocabulary) behind the last.
+
+        Raises ValueError for a row that would be longer than the context.
+        """
+        logits = None
+        done = [0] * self.rows
+        while logits is None or any(len(prompt) > count for prompt, count in zip(prompts, done)):
+            left = max(len(prompt) - count for prompt, count in zip(prompts, done))
+            width = 1 if left == 1 else next((chunk for chunk in CHUNKS if chunk >= left), CHUNKS[-1])
+            parts = [list(prompt[count : count + width]) for prompt, count in zip(prompts, done)]
+            logits = self._merged(logits, self.append(parts, width), parts)
+            done = [count + len(part) for count, part in zip(done, parts)]
+        return logits
+
+    @staticmethod
+    def _merged(old: Tensor | None, new: Tensor, parts: Sequence[Sequence[int]]) -> Tensor:
+        """Returns the new logits of rows with tokens, and the old ones of the others."""
+        if old is None or all(parts):
+            return new
+        has = Tensor.from_host(new.queue, np.array([[bool(part)] for part in parts]))
+        return ag.where(has, new, old)
+
+    def append(self, parts: Sequence[Sequence[int]], width: int = 1) -> Tensor:
+        """Appends up to ``width`` tokens to each row in one pass; returns the logits (rows, vocabulary) behind them."""
+        counts = np.array([len(part) for part in parts], np.int32)
+        longest = int((self.cache.counts + counts).max())
+        if longest > self.most:
+            raise ValueError(f"expected at most {self.most} tokens, the model's context, got {longest}")
+        places = int(self.cache.counts.max()) + width
+        if places > self.cache.length:
+            self.cache.grow(size_of(places, self.most))
+            self._step = None
+        ids, last = np.zeros((self.rows, width), np.int32), np.maximum(counts - 1, 0).astype(np.int32)
+        for row, part in enumerate(parts):
+            ids[row, : len(part)] = part
+            self.ids[row].extend(part)
+        inputs = [Tensor.from_host(self.decoder.queue, array) for array in (ids, last)]
+        with ag.no_grad():
+            logits = self._replayed(*inputs) if width == 1 else self._pass(*inputs)
+        self.cache.advance(counts)
+        return logits
+
+    def _pass(self, ids: Tensor, last: Tensor) -> Tensor:
+        return ag.cast(self.decoder(ids, self.cache, last), dtype="float32")
+
+    def _replayed(self, ids: Tensor, last: Tensor) -> Tensor:
+        """Returns the logits of one token by the captured step, always: a step op by op may round otherwise.
+
+        Before a capture one runs, which makes what a step must find; the same places are written again.
+        """
+        if self._step is None:
+            self._pass(ids, last)
+            self._step = capture(self._pass, ids, last)
+        return self._step.replay(ids, last)  # type: ignore[no-any-return]
+
+
+def _cache_dtype(decoder: Decoder) -> str:
+    """Returns float16 on devices that compute with it, GPUs, else the dtype of activations."""
+    handle = decoder.norm.weight.engine.handle
+    if handle.device_type == "gpu" and manager.profile(handle).has_fp16:
+        return "float16"
+    return decoder.dtype

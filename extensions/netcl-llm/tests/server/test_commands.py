@@ -1,0 +1,174 @@
+"""The commands over a tiny random model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import netcl as nc
+from netcl.llm import Gguf, Model, Sampling, load
+from netcl.llm.commands import chat as chat_command
+from netcl.llm.commands.chat import Chat
+from netcl.llm.commands.perplexity import perplexity
+from netcl.llm.gguf_model import export_gguf
+from netcl.llm.lora import load_adapter
+
+
+def greedy(model: Model, prompt: str, most: int = 8) -> str:
+    return "".join(piece.text for piece in model.generate(prompt, Sampling(temperature=0, max_tokens=most)))
+
+
+def test_the_perplexity_is_that_of_float64(tiny: Model) -> None:
+    text = "the quick brown fox jumps over the lazy dog, naïve"
+    ids = tiny.tokenizer.encode(text)
+    losses = []
+    for start in range(0, len(ids), 8):
+        piece = ids[start : start + 8]
+        if len(piece) > 1:
+            rows = nc.tensor([piece], dtype="int32")
+            logits = tiny.decoder(rows).detach().numpy()[0].astype(np.float64)
+            likely = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+            losses += [-likely[at, token] for at, token in enumerate(piece[1:])]
+    value, count = perplexity(tiny, text, 8)
+    assert count == len(losses)
+    assert value == pytest.approx(np.exp(np.mean(losses)), rel=1e-4)
+
+
+def test_ctrl_c_ends_an_answer_and_not_the_chat(tiny: Model) -> None:
+    chat = Chat(tiny, Sampling(temperature=0, max_tokens=20))
+    written: list[str] = []
+
+    def write(text: str) -> None:
+        written.append(text)
+        if len(written) == 3:
+            raise KeyboardInterrupt
+
+    chat.ask("the fox", write)
+    assert written[-1] == " [ended]"
+    assert chat.messages[-1] == {"role": "assistant", "content": "".join(written[:3])}
+    written[:] = ["x"] * 5
+    chat.ask("again", write)
+    assert len(chat.messages) == 4
+    assert len(written) > 6
+
+
+def test_a_message_beyond_the_context_leaves_the_chat_as_it_was(tiny: Model) -> None:
+    chat = Chat(tiny, Sampling(temperature=0, max_tokens=4))
+    with pytest.raises(ValueError, match="expected a prompt of at most 2048 tokens"):
+        chat.ask("word " * 1500, print)
+    assert chat.messages == []
+
+
+def test_the_chat_takes_its_commands(
+    tiny: Model, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines: Iterator[Any] = iter(
+        ["hi", KeyboardInterrupt, "/system be brief", "/clear", "/nonesuch", "hi", "/exit", "never"]
+    )
+
+    def typed(_: str) -> str:
+        line = next(lines)
+        if line is KeyboardInterrupt:
+            raise KeyboardInterrupt
+        return str(line)
+
+    monkeypatch.setattr("builtins.input", typed)
+    monkeypatch.setattr(chat_command, "loaded", lambda parsed: tiny)
+    assert chat_command.main(["tiny", "--max-tokens", "3", "--temperature", "0"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    prompts = ["user: hi\nassistant:", "system: be brief\nuser: hi\nassistant:"]
+    assert said[0] == greedy(tiny, prompts[0], 3).splitlines()[0]
+    assert "/exit or Ctrl-D ends the chat" in said
+    assert next(lines) == "never"
+
+
+def command(name: str, *arguments: Any) -> int:
+    """Returns the exit code of a command, by its entry point."""
+    (entry,) = entry_points(group="netcl.commands", name=name)
+    return int(entry.load()([str(argument) for argument in arguments]))
+
+
+@pytest.fixture
+def file(tiny: Model, tmp_path: Path) -> Path:
+    """The tiny model as a GGUF file."""
+    export_gguf(tiny.decoder, tmp_path / "tiny.gguf", tiny.metadata)
+    return tmp_path / "tiny.gguf"
+
+
+def test_generate_writes_the_text(file: Path, tiny: Model, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("generate", file, "the quick", "--temperature", 0, "--max-tokens", 6, "--rate") == 0
+    said = capsys.readouterr()
+    assert said.out == greedy(tiny, "the quick", 6) + "\n"
+    assert "6 tokens" in said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("generate", "nonesuch.gguf", "x"), "nonesuch.gguf"),
+        (("chat", "nonesuch.gguf"), "nonesuch.gguf"),
+        (("serve-llm", "nonesuch.gguf"), "nonesuch.gguf"),
+        (("quantize", "nonesuch.gguf", "out.gguf", "Q8_0"), "nonesuch.gguf"),
+        (("perplexity", "nonesuch.gguf", "x"), "x"),
+        (("lora", "nonesuch.gguf", "data.jsonl"), "nonesuch.gguf"),
+        (("lora", "nonesuch.gguf", "data.jsonl", "--epochs", 0), "expected --epochs from 1 on, got 0"),
+        (("generate", "nonesuch.gguf", "x", "--temperature", -1), "expected temperature from 0 to 100"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_a_code(
+    arguments: tuple[Any, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(*arguments) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"netcl {arguments[0]}: ")
+    assert said.count("\n") == 1
+    assert message in said
+
+
+@pytest.mark.parametrize("form", ["Q8_0", "Q4_0"])
+def test_quantize_packs_the_matrices(file: Path, tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("quantize", file, tmp_path / "packed.gguf", form) == 0
+    assert "16 of 21 tensors" in capsys.readouterr().out
+    kinds = {name: entry.type for name, entry in Gguf(tmp_path / "packed.gguf").tensors.items()}
+    assert kinds["blk.0.attn_q.weight"] == form
+    assert kinds["token_embd.weight"] == "Q8_0"
+    assert kinds["blk.0.attn_norm.weight"] == "F32"
+    ids = nc.tensor([[5, 6, 7]], dtype="int32")
+    plain, packed = (load(path).decoder(ids).detach().numpy() for path in (file, tmp_path / "packed.gguf"))
+    error = np.abs(packed - plain).max() / np.abs(plain).max()
+    assert 0 < error < (0.03 if form == "Q8_0" else 0.3)
+
+
+def test_lora_learns_and_writes_adapter_and_model(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, adapter, fused = tmp_path / "data.jsonl", tmp_path / "adapter", tmp_path / "fused.gguf"
+    data.write_text(json.dumps({"prompt": "the quick", "completion": " brown fox"}) + "\n", encoding="utf-8")
+    options = (
+        "--epochs",
+        8,
+        "--lr",
+        0.05,
+        "--targets",
+        "q_proj,v_proj,up_proj",
+        "--validation",
+        data,
+        "--checkpointing",
+    )
+    assert command("lora", file, data, *options, "--out", adapter, "--gguf", fused) == 0
+    assert "epoch 8/8" in capsys.readouterr().out
+    plain, changed = load(file), load(fused)
+    text = "the quick brown fox"
+    assert perplexity(changed, text)[0] < 0.98 * perplexity(plain, text)[0]
+    load_adapter(plain.decoder, adapter)
+    assert perplexity(plain, text)[0] == pytest.approx(perplexity(changed, text)[0], rel=1e-4)
+    assert command("generate", file, text, "--temperature", 0, "--max-tokens", 8, "--adapter", adapter) == 0
+    assert capsys.readouterr().out == greedy(changed, text) + "\n"
+    assert command("lora", file, data, *options, "--out", adapter) == 0
+    assert "epoch 8/8" not in capsys.readouterr().out  # the run had ended
