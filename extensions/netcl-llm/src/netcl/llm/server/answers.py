@@ -20,13 +20,14 @@ class Choice:
     """The pieces of one choice, as they have arrived; of choices for one prompt, the first counts its tokens."""
 
     def __init__(self, index: int, prompt_tokens: int) -> None:
-        self.index, self.prompt_tokens = index, prompt_tokens
+        self.index, self.prompt_tokens, self.length = index, prompt_tokens, 0
         self.pieces: list[Piece] = []
         self.finish_reason: str | None = None
 
     def add(self, piece: Piece) -> None:
         """Takes the next piece."""
         self.pieces.append(piece)
+        self.length += len(piece.text)
         self.finish_reason = piece.finish_reason or self.finish_reason
 
     @property
@@ -57,12 +58,12 @@ class Shape:
             rows.append(row)
         return {**self._head(chunk=False), "choices": rows, "usage": usage(choices)}
 
-    def chunk(self, choice: Choice, piece: Piece, offset: int, first: bool) -> dict[str, Any]:
-        """Returns the chunk of a piece; ``offset`` is the length of the text before it."""
+    def chunk(self, choice: Choice, piece: Piece) -> dict[str, Any]:
+        """Returns the chunk of the next piece of a choice."""
         row: dict[str, Any] = {"index": choice.index, "finish_reason": piece.finish_reason}
-        row["logprobs"] = self._probabilities([piece], offset)
+        row["logprobs"] = self._probabilities([piece], choice.length)
         if self._chat:
-            row["delta"] = {**({"role": "assistant"} if first else {}), "content": piece.text}
+            row["delta"] = {**({} if choice.pieces else {"role": "assistant"}), "content": piece.text}
         else:
             row["text"] = piece.text
         return {**self._head(chunk=True), "choices": [row]}

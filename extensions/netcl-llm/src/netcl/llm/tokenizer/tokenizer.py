@@ -88,7 +88,8 @@ class Tokenizer:
         self._segmenter, self._added = segmenter, added
         self._prefix, self._suffix = list(prefix), list(suffix)
         self._strip_space, self._form = strip_space, normal_form
-        self._template_source = template
+        #: Source of the chat template, "" if there is none.
+        self.chat_template = template
         self._template: ChatTemplate | None = None
 
     def __len__(self) -> int:
@@ -96,11 +97,6 @@ class Tokenizer:
 
     def __repr__(self) -> str:
         return f"Tokenizer({len(self)} tokens, bos {self.bos_id}, ends {sorted(self.end_ids)})"
-
-    @property
-    def chat_template(self) -> str:
-        """Source of the chat template, "" if there is none."""
-        return self._template_source
 
     def encode(self, text: str, special: bool = True, around: bool = True) -> list[int]:
         """Returns the ids of a text.
@@ -150,10 +146,10 @@ class Tokenizer:
         **variables: Any,
     ) -> str:
         """Returns the prompt of messages with roles and contents; ``encode`` makes ids of it."""
-        if not self._template_source:
+        if not self.chat_template:
             raise ValueError("expected a model with a chat template, got one without; write the prompt as text")
-        if self._template is None:
-            self._template = ChatTemplate(self._template_source)
+        if self._template is None or self._template.source != self.chat_template:
+            self._template = ChatTemplate(self.chat_template)
         named = {
             "bos_token": "" if self.bos_id is None else self.tokens[self.bos_id],
             "eos_token": "" if self.eos_id is None else self.tokens[self.eos_id],
