@@ -1700,6 +1700,24 @@ a = nc.tensor([0.27, -0.46, -0.92])
 b = nc.tensor([-0.97, 0.63, 0.83, 0.21])
 nc.outer(a, b)
 
+# %% packed_linear
+from netcl.core import packed
+
+w = packed.quantize(nc.randn(3, 64), "Q8_0")
+nc.ops.packed_linear(nc.randn(2, 64), w)
+
+# %% packed_product
+from netcl.core import packed
+
+w = packed.quantize(nc.randn(3, 64), "Q8_0")
+ag.packed_product(nc.randn(2, 64), *w.parts, format="Q8_0")
+
+# %% packed_unpack
+from netcl.core import packed
+
+w = packed.quantize(nc.randn(2, 32), "Q4_0")
+ag.packed_unpack(*w.parts, format="Q4_0")
+
 # %% pad
 x = nc.tensor([[0.46, -0.47, 1.99, 1.92], [0.74, 0.6, 0.75, -0.44], [-1.46, 0.89, 0.1, -0.76]])
 result = nc.pad(x, pads=((1, 0), (0, 2)), value=1.5)

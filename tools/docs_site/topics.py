@@ -463,7 +463,10 @@ TOPICS: dict[str, tuple[Topic, ...]] = {
             "netcl.llm",
             "Language models: loading, generation.",
             {
+                "Models": "llm.model llm.generation",
                 "Generation": "llm.sampling",
+                "Decoders": "llm.decoder llm.config",
+                "Files": "llm.gguf",
             },
         ),
     ),

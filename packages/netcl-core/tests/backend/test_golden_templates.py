@@ -36,6 +36,7 @@ from netcl.core.backend.opencl.contraction.pads import padding
 from netcl.core.backend.opencl.kernels import random, resample
 from netcl.core.backend.opencl.kernels.copies import border, copy
 from netcl.core.backend.opencl.kernels.indexing import index
+from netcl.core.backend.opencl.kernels.packed_products import packed
 from netcl.core.backend.opencl.kernels.recurrences import ctc, recurrence
 from netcl.core.backend.opencl.kernels.scans.scan_states import scan_program
 from netcl.core.backend.opencl.kernels.selections import compaction, select
@@ -50,6 +51,7 @@ from netcl.core.backend.opencl.templates import Traits, source
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, apply
 from netcl.core.expr.kernel_source import KernelText, Role
+from netcl.core.packed.formats import FORMATS
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.small_channels import tile_of
 from netcl.core.tuning.unit_table import HALVES, INSTRUCTIONS, UNITS
@@ -369,6 +371,14 @@ def _rows() -> Instances:
         for lanes, group in ((1, 1), (4, 64), (16, 64)):
             text = partial(sparse._program, dtype, "sparse_pairs", LANES=lanes, GROUP=group)
             yield f"sparse_pairs/{dtype}_{lanes}", text
+    for format, row in FORMATS.items():
+        for name, dtypes in (("packed_unpack", FLOATS), ("packed_rows", ("float32",)), ("packed_dots", ("float32",))):
+            for dtype in dtypes:
+                dots = name == "packed_dots"
+                defines = (
+                    packed.dots_defines(row, 4) if dots else packed.rows_defines(1) if name == "packed_rows" else ()
+                )
+                yield f"{name}/{format}_{dtype}", partial(packed.program, format, dtype, name, defines)
     yield "clear_words/words", cleared._program
     for run in ("ulong2", "ulong8"):
         yield f"fill/{run}", partial(source, ("fill",), (("RUN", run),))

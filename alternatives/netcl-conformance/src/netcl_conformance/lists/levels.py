@@ -55,6 +55,10 @@ LEVELS: dict[str, Level] = {
     ),
     "profiling": Level("times and bytes by kernel", "Profiler callbacks measure wall time only"),
     "pools": Level("memory pools: their sizes, and emptying them", "memory reports are empty"),
+    "packed": Level(
+        "matrices of few bits per number that stay packed on the device, and the linear layer of one",
+        "weights are unpacked when they are loaded",
+    ),
     "opencl-kernels": Level("kernels written in OpenCL C", "KernelSpec raises UnsupportedError"),
     "front": Level(
         "PyTorch's further names: functions and methods, `netcl.linalg`, `netcl.special`, `netcl.sparse`",
@@ -194,6 +198,7 @@ _LEVEL_OF: dict[str, str] = {
     "netcl.core.expr.vjp": "programs",
     "netcl.core.graph": "tracing",
     "netcl.core.memory": "pools",
+    "netcl.core.packed": "packed",
     "netcl.core.tensor.deferred": "tracing",
     "netcl.core.tensor.generator": "ops-full",
     "netcl.core.tensor.gradients": "gradient",
@@ -202,6 +207,7 @@ _LEVEL_OF: dict[str, str] = {
     "netcl.core.tensor.sparse": "ops-full",
     "netcl.ops": "ops-full",
     "netcl.ops.keys": "ops-basic",
+    "netcl.ops.packed_linear": "packed",
     "netcl.ops.signatures": "ops-basic",
     "netcl.ops.table": "ops-basic",
     "netcl.ops.table.elementwise": "expressions",

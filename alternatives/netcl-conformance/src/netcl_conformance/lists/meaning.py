@@ -226,6 +226,13 @@ level has the variable DIST_STAGING of docs/reference/variables.md.
     "pools": """
 Sizes of pooled memory by device. A core whose allocator is not its own may return zeros.
 """,
+    "packed": """
+A PackedTensor is a constant matrix in one of the formats of GGUF that `FORMATS` has by name; a row of it has the
+attributes `name`, `type_id` (GGUF's number), `block` (numbers), `nbytes` (of a block) and `bits`. `from_blocks` takes
+GGUF's bytes, `to_blocks` returns them, and `unpack` gives the numbers of the package gguf to the bit in float32.
+`rows(ids)` is an embedding without a gradient. `parts` are tensors whose layout is the core's own. `quantize` packs
+floats in Q8_0, Q4_0 or Q4_K. `netcl.ops.packed_linear` multiplies x by the transpose; x and bias have gradients.
+""",
     "front": """
 The names that docs/reference/torch.md lists and that are not above: methods of Tensor such as `clamp_max`, functions
 of the front such as `nuclear_norm`, sparse tensors with operators and methods, the submodules named after PyTorch's.
@@ -264,6 +271,9 @@ MEANINGS: dict[str, str] = {
     "netcl.core.process.grad_mode.state": "The state of the calling thread.",
     "netcl.core.tensor.generator.default_generator": "The Generator of the process.",
     "netcl.core.ops_table.dispatch.TABLE": "All rows by name.",
+    "netcl.core.packed.FORMATS": "The formats of packed matrices by name.",
+    "netcl.core.packed.PackedTensor.parts": "The tensors that hold the matrix.",
+    "netcl.core.packed.PackedTensor.shape": "Rows and columns.",
     "netcl.core.expr.cost.RECOMPUTE_BUDGET": "The cost, in additions, up to which a gradient computes a value again.",
     "netcl.core.graph.region.LAST": "One more than the number of the last axis of a region.",
     "netcl.core.graph.trace.Trace.relaxed": "True if its programs may be computed with fast math.",

@@ -375,6 +375,23 @@ _SIGNATURES: dict[str, dict[str, str]] = {
             "check_invariants=None, is_coalesced=None)"
         ),
     },
+    "netcl.core.packed": {
+        "FORMATS": "",
+        "PackedTensor": "(parts, shape, format)",
+        "quantize": "(weight, format)",
+    },
+    "netcl.core.packed.PackedTensor": {
+        "device": "",
+        "format": "",
+        "from_blocks": "(blocks, shape, format, device=None)",
+        "nbytes": "",
+        "parts": "",
+        "rows": "(ids, dtype='float32')",
+        "shape": "",
+        "to": "(device)",
+        "to_blocks": "()",
+        "unpack": "(dtype='float32')",
+    },
     "netcl.core.memory": {
         "empty_cache": "(q=None)",
         "memory_summary": "(q=None)",

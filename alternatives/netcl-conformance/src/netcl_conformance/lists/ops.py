@@ -260,6 +260,7 @@ OPS: dict[str, dict[str, str]] = {
         "normal": "(mean=0.0, std=1.0, shape=(), dtype='float32', queue=None)",
         "one_hot": "(indices, num_classes=None, dtype='int64')",
         "outer": "(a, b)",
+        "packed_linear": "(x, w, bias=None)",
         "pad": "(x, pads, mode='constant', value=0.0)",
         "pairwise_distance": "(a, b, p=2.0, eps=1e-06, keepdims=False)",
         "pdist": "(x, p=2.0)",

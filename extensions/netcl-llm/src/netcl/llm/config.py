@@ -48,7 +48,7 @@ class Rope:
         powers = self.base ** (np.arange(0, self.dim, 2) / self.dim)
         plain: np.ndarray[Any, Any] = 1.0 / powers
         if self.factors:
-            return plain / np.asarray(self.factors)
+            return plain / np.asarray(self.factors)  # type: ignore[no-any-return]
         if self.kind == "linear":
             return plain / self.factor
         if self.kind == "llama3":
@@ -62,7 +62,7 @@ class Rope:
             )
             low, high = max(math.floor(low), 0), min(math.ceil(high), self.dim - 1)
             ramp = np.clip((np.arange(self.dim // 2) - low) / max(high - low, 0.001), 0, 1)
-            return plain / self.factor * ramp + plain * (1 - ramp)  # type: ignore[no-any-return]
+            return plain / self.factor * ramp + plain * (1 - ramp)
         return plain
 
     @property

@@ -113,7 +113,7 @@ class Projection(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if len(self.matrices) == 1:
-            y = self.matrices[0](x, self.bias)
+            y: Tensor = self.matrices[0](x, self.bias)
         else:
             y = ag.cat([matrix(x) for matrix in self.matrices], axis=-1)
             y = y if self.bias is None else ag.add(y, self.bias)

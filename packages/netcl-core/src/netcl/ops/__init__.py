@@ -53,8 +53,12 @@ globals().update((_name, _FUNCTIONS[_row]) for _name, _row in _ALIASES.items())
 globals().update(
     (_name, _op) for _name, _op in _FUNCTIONS.items() if _name not in _PARTS.split() and not _name.startswith("linalg_")
 )
-# The functions above; the stub that tools/write_stubs.py writes has them by name.
-__all__ = sorted(_name for _name, _value in globals().items() if callable(_value) and _name not in ("Any", "describe"))
+# The functions above; the stub that tools/write_stubs.py writes has them by name. The layers above iterate these names,
+# so functions of an optional level are not among them.
+_OPTIONAL = ("packed_linear",)
+__all__ = sorted(
+    _name for _name, _value in globals().items() if callable(_value) and _name not in ("Any", "describe", *_OPTIONAL)
+)
 
 describe()
 

@@ -109,19 +109,28 @@ def computed(
     doc: str = "",
     dtypes: str = "any",
     forms: str = "",
-    vjp: Callable[[Any, Any], Mapping[str, Any]] | None = None,
-    saves: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Callable[[Callable[..., Any]], OpFunction]:
-    """Decorates a function that checks its arguments and computes through the engine; its gradient is ``vjp``, or among
-    autograd's rules. ``dtypes`` are for the first operand: ``any``, ``numbers`` (no bool) or ``floating``.
+    """Decorates a function that checks its arguments and computes through the engine; its gradient is among autograd's
+    rules. ``dtypes`` are for the first operand: ``any``, ``numbers`` (no bool) or ``floating``.
     """
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
         function.__doc__ = doc or function.__doc__
         fields: dict[str, Any] = {"domain": domain or Domain(), "amp": amp, "dtypes": dtypes, "forms": forms}
-        return _define(make_row(function, "call", name=name, vjp=vjp, saves=saves, **fields))
+        return _define(make_row(function, "call", name=name, **fields))
 
     return decorate
+
+
+def with_gradient(
+    vjp: Callable[[Any, Any], Mapping[str, Any]],
+    saves: Mapping[str, tuple[str, ...]],
+    *,
+    domain: Domain,
+    dtypes: str = "any",
+) -> Callable[[Callable[..., Any]], OpFunction]:
+    """Decorates as ``computed`` an op that has a gradient of its own, ``vjp``, which reads what it ``saves``."""
+    return lambda function: _define(make_row(function, "call", domain=domain, dtypes=dtypes, vjp=vjp, saves=saves))
 
 
 def viewed(*, domain: Domain, forms: str = "") -> Callable[[Callable[..., Any]], OpFunction]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,8 @@ Array = np.ndarray[Any, Any]
 GROUP = 16
 
 
-class Field(NamedTuple):
+@dataclass(frozen=True)
+class Field:
     """A part of a block: its name, its dtype and the number of its elements in a block."""
 
     name: str
@@ -200,7 +201,7 @@ def unpacked(name: str, parts: Sequence[Array]) -> Array:
     row = FORMATS[name]
     rows = parts[0].shape[0]
     count = row.block // GROUP
-    names = {field.name: _reader(field, part) for field, part in zip(row.fields, parts)}
+    names: dict[str, Any] = {field.name: _reader(field, part) for field, part in zip(row.fields, parts)}
     names |= {"g": _groups(count), "power": _power, "byte": np.uint8}
     results = {key: eval(code, {"__builtins__": {}}, names) for key, code in row.compiled.items()}
     codes = results["codes"]

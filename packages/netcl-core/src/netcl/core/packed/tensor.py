@@ -17,8 +17,8 @@ from netcl.core.tensor.tensor import queue_of
 class PackedTensor:
     """A matrix (rows, columns) of numbers in a packed format, constant, on a device.
 
-    ``parts`` are its fields, a tensor (rows, elements) each, so that a kernel reads quants and scales apart. Blocks are
-    along the columns. ``to_blocks`` gives the bytes that ``from_blocks`` took.
+    ``parts`` are its fields, a tensor (rows, elements) each, so that kernels read quants and scales separately. Blocks
+    are along the columns. ``to_blocks`` gives the bytes that ``from_blocks`` took.
     """
 
     def __init__(self, parts: Sequence[Tensor], shape: Sequence[int], format: str) -> None:

@@ -25,6 +25,7 @@ LEVELS: frozenset[str] = frozenset(
         "staging",
         "profiling",
         "pools",
+        "packed",
         "front",
         # The lean install on NumPy has the same files without OpenCL's.
         *(("opencl-kernels",) if find_spec("netcl.core.backend.opencl") is not None else ()),

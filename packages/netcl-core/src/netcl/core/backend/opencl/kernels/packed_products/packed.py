@@ -13,7 +13,7 @@ import numpy as np
 
 from netcl.core.backend.opencl.templates import filled_program, per_work_item, traits
 from netcl.core.expr import Load
-from netcl.core.packed.formats import FORMATS, GROUP, Field
+from netcl.core.packed.formats import FORMATS, GROUP, Field, Format
 from netcl.core.process.opencl import cl
 
 if TYPE_CHECKING:
@@ -124,17 +124,28 @@ def _few(engine: Any, x: TensorT, parts: Sequence[TensorT], format: str, rows: i
     numbers = [np.int64(number) for number in (count, rows, x.shape[1] // row.block, each)]
     if device.is_cpu:
         tile = min(count, _TILE)
-        defines = (("ROWS", tile), ("SINGLE", int("scales(g)" in row.scale)), ("WHOLE", int(row.block > 32)))
-        text = program(format, x.dtype, "packed_dots", (*defines, ("CENTER", 8 if row.offset else 0)))
+        text = program(format, x.dtype, "packed_dots", dots_defines(row, tile))
         locals_ = [cl.LocalMemory(size) for size in _local_sizes(tile, x.shape[1])]
         engine.launch(
             text, "packed_dots", (-(-count // tile), -(-rows // each)), (1, 1), [x, *parts, out, *locals_, *numbers]
         )
         return out
-    text = program(format, x.dtype, "packed_rows", (("LANES", _LANES), ("GROUP", _LOCAL), ("ROWS", count)))
+    text = program(format, x.dtype, "packed_rows", rows_defines(count))
     size = -(-rows * _LANES // _LOCAL) * _LOCAL
     engine.launch(text, "packed_rows", (size,), (_LOCAL,), [x, *parts, out, *numbers[1:]])
     return out
+
+
+def dots_defines(row: Format, tile: int) -> tuple[tuple[str, object], ...]:
+    """Returns the definitions of packed_dots.cl for a format and ``tile`` rows of x."""
+    own_scales = int("scales(g)" in row.scale)
+    center = 8 if row.offset else 0
+    return ("ROWS", tile), ("SINGLE", own_scales), ("WHOLE", int(row.block > 32)), ("CENTER", center)
+
+
+def rows_defines(count: int) -> tuple[tuple[str, object], ...]:
+    """Returns the definitions of packed_rows.cl for ``count`` rows of x."""
+    return ("LANES", _LANES), ("GROUP", _LOCAL), ("ROWS", count)
 
 
 def _local_sizes(count: int, columns: int) -> tuple[int, int, int]:

@@ -1,9 +1,10 @@
 // packed_rows.cl for CPUs: x is rounded to shorts, and products of shorts are added in pairs, for which processors have an
-// instruction. 32 neighbours of x have one scale, their largest number over 32767. The scales of eight times 32 numbers are
-// computed together. Quants are less CENTER, so that the compiler takes them for signed; offsets make up for it.
+// instruction. 32 neighbours of x have one scale, a power of two, so that numbers of few bits keep their value. The scales of
+// eight times 32 numbers are computed together. Quants are less CENTER, so that the compiler takes them for signed numbers, and
+// the offset of the matrix contains CENTER.
 //
-// A work-item rounds ROWS rows of x for itself, and has `each` rows of the matrix. Local memory: the shorts of x, their scales and their sums.
-// A number of x that is not finite makes a NaN. Contraction of a*b+c into one rounding is allowed here.
+// A work-item rounds ROWS rows of x for itself, and has `each` rows of the matrix. Local memory: the shorts of x, their scales
+// and their sums. A number of x that is not finite makes a NaN. Contraction of a*b+c into one rounding is allowed here.
 
 #pragma OPENCL FP_CONTRACT ON
 #define BLOCKS (16 / GROUPS)  // of eight times 32 numbers
@@ -35,13 +36,14 @@ static inline void rounded(__global const STORAGE* from, __local short* to, __lo
     const float8 eight = fmax(fmax(fabs(a), fabs(b)), fmax(fabs(c), fabs(d)));
     const float4 four = fmax(eight.lo, eight.hi);
     const float largest = fmax(fmax(four.x, four.y), fmax(four.z, four.w)), total = across((a + b) + (c + d));
-    const float factor = largest > 0 ? 32767 / largest : 0;
-    *scale = largest / 32767 + 0 * total;
+    const float power = as_float(as_uint(largest) & 0x7f800000u);
+    const float factor = power > 0x1p-100f ? 16384 / power : 0;
+    *scale = power / 16384 + 0 * total;
     *sum = total;
-    vstore8(convert_short8_rte(a * factor), 0, to);
-    vstore8(convert_short8_rte(b * factor), 1, to);
-    vstore8(convert_short8_rte(c * factor), 2, to);
-    vstore8(convert_short8_rte(d * factor), 3, to);
+    vstore8(convert_short8_sat_rte(a * factor), 0, to);
+    vstore8(convert_short8_sat_rte(b * factor), 1, to);
+    vstore8(convert_short8_sat_rte(c * factor), 2, to);
+    vstore8(convert_short8_sat_rte(d * factor), 3, to);
 }
 
 $kernel LOOPS packed_dots(read STORAGE x, ${fields}, write STORAGE out, local short shorts, local float factors,

@@ -1,0 +1,171 @@
+// packed_dots/Q4_0_float32
+#pragma OPENCL FP_CONTRACT OFF
+#define LEVELS 0
+#define OFFSET 0
+#define ZERO 8
+#define GROUPS 2
+#define DTYPE_FLOAT32 1
+#define VECTOR 8
+#define ROWS 4
+#define SINGLE 0
+#define WHOLE 0
+#define CENTER 0
+#define LOOPS __attribute__((vec_type_hint(float16)))
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define STORAGE float
+#define REAL float
+#define LOAD(p, i) ((p)[i])
+#define STORE(x, p, i) ((p)[i] = (x))
+#define REALV float8
+typedef float8 __attribute__((aligned(4))) PACKED;
+#define GLOAD(p) (*(__global const PACKED*)(p))
+#define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
+#define RLOAD(p) vload8(0, (p))
+#define RSTORE(x, p) vstore8((x), 0, (p))
+#define VLOAD(p) GLOAD(p)
+#define VSTORE(x, p) GSTORE((x), (p))
+// The numbers of a packed matrix, sixteen neighbours (a group) at a time. FIELDS declares the parts: buffers (rows, elements),
+// of which a block has a fixed number of elements. codes(block, g), scale(block, g) and offset(block, g) are expressions of
+// the table of formats (netcl.core.packed.formats); block counts all blocks of the matrix.
+
+typedef uchar16 __attribute__((aligned(1))) packed_uchar16;
+typedef char16 __attribute__((aligned(1))) packed_char16;
+
+#define byte(number) ((uchar16)((uchar)(number)))
+#define LANES16 (ushort16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+
+// Half of 2 ** (exponent - 127): the scale E8M0 of levels that are doubled.
+static inline float power(const float exponent) {
+    const uint e = (uint)exponent;
+    return as_float(e < 2 ? 0x200000u << e : (e - 1) << 23);
+}
+
+
+static inline char16 quants(__global const half* d, __global const uchar* qs, const size_t block, const int g) {
+    return convert_char16(((*(__global const packed_uchar16*)(qs + block * 16 + 16 * (0))) >> byte(4 * g)) & byte(15)) - (char)ZERO;
+}
+
+static inline float scale_of(__global const half* d, __global const uchar* qs, const size_t block, const int g) { return vload_half(block * 1 + (0), d); }
+
+
+static inline float16 numbers(__global const half* d, __global const uchar* qs, const size_t block, const int g) {
+    const float16 scaled = convert_float16(quants(d, qs, block, g)) * scale_of(d, qs, block, g);
+    return scaled;
+}
+// packed_rows.cl for CPUs: x is rounded to shorts, and products of shorts are added in pairs, for which processors have an
+// instruction. 32 neighbours of x have one scale, a power of two, so that numbers of few bits keep their value. The scales of
+// eight times 32 numbers are computed together. Quants are less CENTER, so that the compiler takes them for signed numbers, and
+// the offset of the matrix contains CENTER.
+//
+// A work-item rounds ROWS rows of x for itself, and has `each` rows of the matrix. Local memory: the shorts of x, their scales
+// and their sums. A number of x that is not finite makes a NaN. Contraction of a*b+c into one rounding is allowed here.
+
+#pragma OPENCL FP_CONTRACT ON
+#define BLOCKS (16 / GROUPS)  // of eight times 32 numbers
+
+typedef short16 __attribute__((aligned(2))) packed_short16;
+
+static inline float8 power8(const float8 exponent) {
+    const uint8 e = convert_uint8(exponent);
+    return as_float8(select((e - 1) << 23, (uint8)(0x200000) << e, e < 2));
+}
+
+// The sums of pairs of products. They are converted to floats before others are added: a sum of four has no instruction.
+static inline int8 pairs(const short16 a, const short16 b) {
+    return convert_int8(a.even) * convert_int8(b.even) + convert_int8(a.odd) * convert_int8(b.odd);
+}
+
+static inline short16 centered(__global const half* d, __global const uchar* qs, const size_t block, const int g) {
+    return convert_short16(quants(d, qs, block, g) - (char)CENTER);
+}
+
+static inline float across(const float8 v) {
+    const float4 four = v.lo + v.hi;
+    return (four.x + four.y) + (four.z + four.w);
+}
+
+// Rounds 32 numbers.
+static inline void rounded(__global const STORAGE* from, __local short* to, __local float* scale, __local float* sum) {
+    const float8 a = VLOAD(from), b = VLOAD(from + 8), c = VLOAD(from + 16), d = VLOAD(from + 24);
+    const float8 eight = fmax(fmax(fabs(a), fabs(b)), fmax(fabs(c), fabs(d)));
+    const float4 four = fmax(eight.lo, eight.hi);
+    const float largest = fmax(fmax(four.x, four.y), fmax(four.z, four.w)), total = across((a + b) + (c + d));
+    const float power = as_float(as_uint(largest) & 0x7f800000u);
+    const float factor = power > 0x1p-100f ? 16384 / power : 0;
+    *scale = power / 16384 + 0 * total;
+    *sum = total;
+    vstore8(convert_short8_sat_rte(a * factor), 0, to);
+    vstore8(convert_short8_sat_rte(b * factor), 1, to);
+    vstore8(convert_short8_sat_rte(c * factor), 2, to);
+    vstore8(convert_short8_sat_rte(d * factor), 3, to);
+}
+
+__kernel LOOPS void packed_dots(
+    __global const STORAGE *restrict x,
+    __global const half *restrict d,
+    __global const uchar *restrict qs,
+    __global STORAGE *restrict out,
+    __local short *shorts,
+    __local float *factors,
+    __local float *sums,
+    const long height,
+    const long rows,
+    const long blocks,
+    const long each) {
+    const long tile = get_global_id(0) * ROWS, begin = get_global_id(1) * each, end = min(rows, begin + each);
+    const long columns = blocks * GROUPS * 16, parts = columns / 32, eights = (parts + 7) / 8;
+    for (long r = 0; r < ROWS; r++) {
+        __global const STORAGE* row = x + min(tile + r, height - 1) * columns;
+        for (long i = 0; i < eights * 8; i++) {
+            const long to = r * eights * 8 + i;
+            if (i < parts) {
+                rounded(row + i * 32, shorts + r * columns + i * 32, factors + to, sums + to);
+            } else {
+                factors[to] = 0;
+                sums[to] = 0;
+            }
+        }
+    }
+    for (long n = begin; n < end; n++) {
+        float8 total[ROWS], more[ROWS];
+        for (int r = 0; r < ROWS; r++) {
+            total[r] = 0;
+            more[r] = 0;
+        }
+        for (long i = 0; i < eights; i++) {
+            const int count = (int)min(8L, parts - 8 * i);
+            const long block = n * blocks + i * BLOCKS;
+            float8 scale, second = 0, offset = 0;
+            if (count == 8) {
+                scale = vload_half8(0, d + block);
+            } else {
+                float s[8] = {0}, o[8] = {0};
+                for (int j = 0; j < count; j++) {
+                    s[j] = scale_of(d, qs, block + j, 0);
+                }
+                scale = vload8(0, s);
+                offset = vload8(0, o);
+            }
+            float each_scale[ROWS][8], each_second[ROWS][8];
+            for (int r = 0; r < ROWS; r++) {
+                const float8 factor = vload8(r * eights + i, factors);
+                vstore8(scale * factor, 0, each_scale[r]);
+            }
+#pragma unroll
+            for (int j = 0; j < 8; j++) {
+                if (j >= count) break;
+                const short16 low = centered(d, qs, block + j, 0), high = centered(d, qs, block + j, 1);
+#pragma unroll
+                for (int r = 0; r < ROWS; r++) {
+                    __local const short* from = shorts + r * columns + i * 256 + 32 * j;
+                    const int8 first = pairs(low, *(__local const packed_short16*)from);
+                    const int8 last = pairs(high, *(__local const packed_short16*)(from + 16));
+                    total[r] += convert_float8(first) * each_scale[r][j];
+                    more[r] += convert_float8(last) * each_scale[r][j];
+                }
+            }
+        }
+        for (int r = 0; r < ROWS && tile + r < height; r++) STORE(across(total[r] + more[r]), out, (tile + r) * rows + n);
+    }
+}

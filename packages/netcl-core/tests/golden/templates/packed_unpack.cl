@@ -1,0 +1,69 @@
+// packed_unpack/Q4_0_float32
+#pragma OPENCL FP_CONTRACT OFF
+#define LEVELS 0
+#define OFFSET 0
+#define ZERO 8
+#define GROUPS 2
+#define DTYPE_FLOAT32 1
+#define VECTOR 8
+#define LOOPS __attribute__((vec_type_hint(float16)))
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define STORAGE float
+#define REAL float
+#define LOAD(p, i) ((p)[i])
+#define STORE(x, p, i) ((p)[i] = (x))
+#define REALV float8
+typedef float8 __attribute__((aligned(4))) PACKED;
+#define GLOAD(p) (*(__global const PACKED*)(p))
+#define GSTORE(x, p) (*(__global PACKED*)(p) = (x))
+#define RLOAD(p) vload8(0, (p))
+#define RSTORE(x, p) vstore8((x), 0, (p))
+#define VLOAD(p) GLOAD(p)
+#define VSTORE(x, p) GSTORE((x), (p))
+// The numbers of a packed matrix, sixteen neighbours (a group) at a time. FIELDS declares the parts: buffers (rows, elements),
+// of which a block has a fixed number of elements. codes(block, g), scale(block, g) and offset(block, g) are expressions of
+// the table of formats (netcl.core.packed.formats); block counts all blocks of the matrix.
+
+typedef uchar16 __attribute__((aligned(1))) packed_uchar16;
+typedef char16 __attribute__((aligned(1))) packed_char16;
+
+#define byte(number) ((uchar16)((uchar)(number)))
+#define LANES16 (ushort16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+
+// Half of 2 ** (exponent - 127): the scale E8M0 of levels that are doubled.
+static inline float power(const float exponent) {
+    const uint e = (uint)exponent;
+    return as_float(e < 2 ? 0x200000u << e : (e - 1) << 23);
+}
+
+
+static inline char16 quants(__global const half* d, __global const uchar* qs, const size_t block, const int g) {
+    return convert_char16(((*(__global const packed_uchar16*)(qs + block * 16 + 16 * (0))) >> byte(4 * g)) & byte(15)) - (char)ZERO;
+}
+
+static inline float scale_of(__global const half* d, __global const uchar* qs, const size_t block, const int g) { return vload_half(block * 1 + (0), d); }
+
+
+static inline float16 numbers(__global const half* d, __global const uchar* qs, const size_t block, const int g) {
+    const float16 scaled = convert_float16(quants(d, qs, block, g)) * scale_of(d, qs, block, g);
+    return scaled;
+}
+// Unpacks rows of a packed matrix: a work-item has `each` blocks. No local memory.
+
+__kernel LOOPS void packed_unpack(
+    __global const half *restrict d,
+    __global const uchar *restrict qs,
+    __global STORAGE *restrict out,
+    const long first,
+    const long count,
+    const long each) {
+    const long begin = get_global_id(0) * each, end = min(count, begin + each);
+    for (long i = begin; i < end; i++)
+        for (int g = 0; g < GROUPS; g++) {
+            const float16 values = numbers(d, qs, first + i, g);
+            __global STORAGE* to = out + (i * GROUPS + g) * 16;
+            VSTORE(values.lo, to);
+            VSTORE(values.hi, to + 8);
+        }
+}
