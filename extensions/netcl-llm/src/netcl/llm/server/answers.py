@@ -1,4 +1,4 @@
-"""The JSON of answers: whole ones and chunks of a stream, for chats and for completions."""
+"""The JSON of answers: whole ones and chunks of a stream, and embeddings."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+import netcl.autograd as ag
+from netcl.core import Tensor
 from netcl.llm.sampling import Piece
 from netcl.llm.tokenizer import Tokenizer
 
-__all__ = ["Choice", "Shape", "embeddings", "usage"]
+__all__ = ["Choice", "Shape", "embed", "embeddings", "usage"]
 
 
 class Choice:
@@ -127,3 +129,12 @@ def embeddings(vectors: Sequence[Any], model: str, tokens: int, as_base64: bool)
         rows.append({"object": "embedding", "index": index, "embedding": shown})
     counts = {"prompt_tokens": tokens, "total_tokens": tokens}
     return {"object": "list", "data": rows, "model": model, "usage": counts}
+
+
+def embed(model: Any, ids: Sequence[int]) -> np.ndarray[Any, Any]:
+    """Returns the mean of a prompt's states behind the last norm, scaled to length 1: (hidden_size,) of float32."""
+    rows = Tensor.from_host(model.decoder.queue, np.array([ids], np.int32))
+    with ag.no_grad():
+        states = model.decoder.states(rows).astype("float32").numpy()
+    mean = states[0].mean(axis=0, dtype=np.float64)
+    return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-12), np.float32)

@@ -13,9 +13,8 @@ from functools import partial
 from typing import Any
 
 from netcl.llm.chat_template import ChatTemplateError
-from netcl.llm.embedding import embed
 from netcl.llm.server import fields
-from netcl.llm.server.answers import Choice, Shape, embeddings
+from netcl.llm.server.answers import Choice, Shape, embed, embeddings
 from netcl.llm.server.errors import ApiError
 from netcl.llm.server.scheduler import END, Job, Scheduler
 
