@@ -37,8 +37,6 @@ class Cache:
         self.counts: np.ndarray[Any, Any] = np.zeros(rows, np.int32)
         self.used: Tensor = Tensor.zeros((rows,), "int32", queue=queue)
         self._ranges: dict[int, Tensor] = {}
-        # Sizes at which a pass has run: what a captured step needs is there.
-        self.warm: set[int] = set()
         self.layers: list[tuple[Tensor, Tensor]] = [
             (self._zeros(places), self._zeros(places)) for _ in range(config.layers)
         ]

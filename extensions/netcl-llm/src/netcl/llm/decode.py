@@ -31,7 +31,6 @@ class Lanes:
         )
         self.ids: list[list[int]] = [[] for _ in range(rows)]
         self._step: CapturedStep | None = None
-        self._is_warm = False
 
     def keep(self, row: int, count: int) -> None:
         """Keeps the first ``count`` tokens of a row."""
@@ -87,12 +86,12 @@ class Lanes:
         return ag.cast(self.decoder(ids, self.cache, last), dtype="float32")
 
     def _replayed(self, ids: Tensor, last: Tensor) -> Tensor:
-        """Returns the logits of one token by the captured step; the first one makes what a step must find."""
+        """Returns the logits of one token by the captured step, always: a step op by op may round otherwise.
+
+        Before a capture one runs, which makes what a step must find; the same places are written again.
+        """
         if self._step is None:
-            if not self._is_warm or self.cache.length not in self.cache.warm:
-                self._is_warm = True
-                self.cache.warm.add(self.cache.length)
-                return self._pass(ids, last)
+            self._pass(ids, last)
             self._step = capture(self._pass, ids, last)
         return self._step.replay(ids, last)  # type: ignore[no-any-return]
 
