@@ -117,7 +117,6 @@ def test_generate_writes_the_text(file: Path, tiny: Model, capsys: pytest.Captur
         (("quantize", "nonesuch.gguf", "out.gguf", "Q8_0"), "nonesuch.gguf"),
         (("perplexity", "nonesuch.gguf", "x"), "x"),
         (("lora", "nonesuch.gguf", "data.jsonl"), "nonesuch.gguf"),
-        (("lora", "nonesuch.gguf", "data.jsonl", "--epochs", 0), "expected --epochs from 1 on, got 0"),
         (("generate", "nonesuch.gguf", "x", "--temperature", -1), "expected temperature from 0 to 100"),
     ],
 )
@@ -145,6 +144,8 @@ def test_quantize_packs_the_matrices(file: Path, tmp_path: Path, form: str, caps
     assert 0 < error < (0.03 if form == "Q8_0" else 0.3)
 
 
+# On Intel's runtime a captured step rounds its gradients otherwise: training goes on op by op.
+@pytest.mark.filterwarnings("ignore:the step is not compiled")
 def test_lora_learns_and_writes_adapter_and_model(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
