@@ -66,6 +66,8 @@ def x_and_the_bias_have_gradients() -> None:
     x = Tensor.from_host(rng.standard_normal((2, 64)).astype(np.float32), requires_grad=True)
     bias = Tensor.zeros((5,), requires_grad=True)
     autograd().packed_linear(x, w, bias).sum().backward()
+    assert x.grad is not None
+    assert bias.grad is not None
     exact = np.broadcast_to(w.unpack().numpy().sum(0), (2, 64))
     np.testing.assert_allclose(x.grad.numpy(), exact, rtol=0, atol=1e-4 * np.abs(exact).max())
     assert bias.grad.numpy().tolist() == [2.0] * 5
