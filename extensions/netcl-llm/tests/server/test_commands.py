@@ -13,6 +13,7 @@ import pytest
 
 import netcl as nc
 from netcl.llm import Gguf, Model, Sampling, load
+from netcl.llm.cache import Cache
 from netcl.llm.commands import chat as chat_command
 from netcl.llm.commands.chat import Chat
 from netcl.llm.commands.perplexity import perplexity
@@ -56,6 +57,25 @@ def test_ctrl_c_ends_an_answer_and_not_the_chat(tiny: Model) -> None:
     chat.ask("again", write)
     assert len(chat.messages) == 4
     assert len(written) > 6
+
+
+def test_ctrl_c_within_a_step_leaves_no_trace_in_the_next_answer(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    chat = Chat(tiny, Sampling(temperature=0, max_tokens=6))
+    advance, calls = Cache.advance, [0]
+
+    def interrupted(cache: Cache, counts: Any) -> None:
+        calls[0] += 1
+        if calls[0] == 3:
+            raise KeyboardInterrupt
+        advance(cache, counts)
+
+    monkeypatch.setattr(Cache, "advance", interrupted)
+    chat.ask("the fox", lambda _: None)
+    assert calls[0] == 3
+    written: list[str] = []
+    chat.ask("again", written.append)
+    prompt = tiny.tokenizer.apply_chat_template(chat.messages[:-1])
+    assert "".join(written) == greedy(tiny, prompt, 6)
 
 
 def test_a_message_beyond_the_context_leaves_the_chat_as_it_was(tiny: Model) -> None:
@@ -117,7 +137,6 @@ def test_generate_writes_the_text(file: Path, tiny: Model, capsys: pytest.Captur
         (("quantize", "nonesuch.gguf", "out.gguf", "Q8_0"), "nonesuch.gguf"),
         (("perplexity", "nonesuch.gguf", "x"), "x"),
         (("lora", "nonesuch.gguf", "data.jsonl"), "nonesuch.gguf"),
-        (("lora", "nonesuch.gguf", "data.jsonl", "--epochs", 0), "expected --epochs from 1 on, got 0"),
         (("generate", "nonesuch.gguf", "x", "--temperature", -1), "expected temperature from 0 to 100"),
     ],
 )
@@ -145,6 +164,8 @@ def test_quantize_packs_the_matrices(file: Path, tmp_path: Path, form: str, caps
     assert 0 < error < (0.03 if form == "Q8_0" else 0.3)
 
 
+# On Intel's runtime a captured step rounds its gradients otherwise: training goes on op by op.
+@pytest.mark.filterwarnings("ignore:the step is not compiled")
 def test_lora_learns_and_writes_adapter_and_model(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

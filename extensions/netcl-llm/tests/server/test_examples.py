@@ -57,12 +57,11 @@ def test_a_completion_is_learned_and_its_prompt_is_not(tiny: Model, tmp_path: Pa
 def test_the_answers_of_a_chat_are_learned(tiny: Model, tmp_path: Path) -> None:
     source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}|{% endfor %}"
     source += "{% if add_generation_prompt %}<assistant>{% endif %}"
-    tiny.tokenizer._template_source, kept = source, tiny.tokenizer._template_source
-    tiny.tokenizer._template = None
+    tiny.tokenizer.chat_template, kept = source, tiny.tokenizer.chat_template
     try:
         inputs, labels = read_examples(written(tmp_path, {"messages": CHAT}), tiny.tokenizer, 200)
     finally:
-        tiny.tokenizer._template_source, tiny.tokenizer._template = kept, None
+        tiny.tokenizer.chat_template = kept
     assert learned(tiny, labels[0]) == " jumps| sleeps|"
     whole = "<system>Be brief.|<user>the fox|<assistant> jumps|<user>the dog|<assistant> sleeps|"
     text = tiny.tokenizer.decode(inputs[0][inputs[0] > 0])

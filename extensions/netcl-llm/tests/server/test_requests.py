@@ -99,6 +99,10 @@ def test_log_probabilities(served: Any, tiny: Model, answer_to: Callable[..., st
     expected = np.sort(logits - np.log(np.exp(logits.astype(np.float64)).sum()))[::-1]
     np.testing.assert_allclose([top["logprob"] for top in rows[0]["top_logprobs"]], expected[:2], rtol=1e-4)
     assert rows[0]["logprob"] == rows[0]["top_logprobs"][0]["logprob"]
+    del body["top_logprobs"]
+    bare = served.ask("/v1/chat/completions", body)[1]["choices"][0]["logprobs"]["content"]
+    assert [row["top_logprobs"] for row in bare] == [[], [], []]
+    assert [row["logprob"] for row in bare] == pytest.approx([row["logprob"] for row in rows], rel=1e-4)
     joined = bytes(byte for row in rows for byte in row["bytes"]).decode("utf-8", "replace")
     assert joined == answer_to(PROMPT, 3)
     body = {"prompt": "the quick fox", "logprobs": 1, "temperature": 0}

@@ -11,7 +11,7 @@ from netcl import ops, optim
 from netcl.data import DataLoader
 from netcl.llm import lora
 from netcl.llm.commands.examples import read_examples
-from netcl.llm.commands.options import add_model, loaded, parser, run
+from netcl.llm.commands.options import add_model, loaded, parser, positive, run
 from netcl.llm.gguf_model import export_gguf
 from netcl.trainer import ModelCheckpoint, Trainer
 
@@ -25,27 +25,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     train.add_argument("data", help="a file of JSON lines: messages, prompt and completion, or text")
     train.add_argument("--validation", help="a file of the same kind, measured after each epoch")
     train.add_argument("--out", default="adapter", help="the folder of adapter and checkpoint (adapter)")
-    train.add_argument("--rank", type=int, default=8, help="rank of the changes (8)")
+    train.add_argument("--rank", type=positive, default=8, help="rank of the changes (8)")
     train.add_argument("--alpha", type=float, default=16.0, help="the changes are scaled by alpha / rank (16)")
     train.add_argument("--dropout", type=float, default=0.0, help="dropout before the changes (0)")
     train.add_argument("--targets", default="q_proj,v_proj", help=f"of {','.join(lora.TARGETS)} (q_proj,v_proj)")
     train.add_argument("--lr", type=float, default=2e-4, help="rate of AdamW (0.0002)")
-    train.add_argument("--epochs", type=int, default=1, help="passes over the data (1)")
-    train.add_argument("--batch-size", type=int, default=4, help="examples of a step (4)")
-    train.add_argument("--length", type=int, default=512, help="tokens of an example at most (512)")
-    train.add_argument("--accumulate", type=int, default=1, help="batches whose gradients are added up (1)")
+    train.add_argument("--epochs", type=positive, default=1, help="passes over the data (1)")
+    train.add_argument("--batch-size", type=positive, default=4, help="examples of a step (4)")
+    train.add_argument("--length", type=positive, default=512, help="tokens of an example at most (512)")
+    train.add_argument("--accumulate", type=positive, default=1, help="batches whose gradients are added up (1)")
     train.add_argument("--checkpointing", action="store_true", help="compute blocks again instead of keeping them")
     train.add_argument("--seed", type=int, default=0, help="of the changes and the order of examples (0)")
-    train.add_argument("--save-steps", type=int, help="write a checkpoint after so many steps too")
+    train.add_argument("--save-steps", type=positive, help="write a checkpoint after so many steps too")
     train.add_argument("--gguf", help="also write the model with its changes as this .gguf file")
     train.add_argument("--format", help="pack changed matrices again, such as Q8_0, instead of float32")
     return run("lora", _train, train.parse_args(arguments))
 
 
 def _train(parsed: argparse.Namespace) -> int:
-    for name in ("epochs", "batch_size", "length", "accumulate"):
-        if getattr(parsed, name) < 1:
-            raise ValueError(f"expected --{name.replace('_', '-')} from 1 on, got {getattr(parsed, name)}")
     model = loaded(parsed)
     longest = min(parsed.length, model.config.context_length)
 

@@ -11,7 +11,7 @@ from netcl.llm.lora import load_adapter
 from netcl.llm.model import Model, load
 from netcl.llm.sampling import Sampling
 
-__all__ = ["add_model", "add_sampling", "loaded", "parser", "run", "sampling_of"]
+__all__ = ["add_model", "add_sampling", "loaded", "parser", "positive", "run", "sampling_of"]
 
 _HELP = {
     "temperature": "divides the logits; 0 takes the most likely token",
@@ -36,6 +36,14 @@ def add_model(arguments: argparse.ArgumentParser, adapter: bool = True) -> None:
     arguments.add_argument("--dtype", help="dtype of weights that are not packed: float32, float16 or bfloat16")
     if adapter:
         arguments.add_argument("--adapter", help="a folder that netcl lora or peft wrote")
+
+
+def positive(text: str) -> int:
+    """Returns the number of an argument that must be at least 1."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text}")
+    return value
 
 
 def add_sampling(arguments: argparse.ArgumentParser) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import ipaddress
 from collections.abc import Sequence
 from pathlib import Path
 
-from netcl.llm.commands.options import add_model, loaded, parser, run
+from netcl.llm.commands.options import add_model, loaded, parser, positive, run
 
 __all__ = ["main"]
 
@@ -30,17 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("queue", 64, "generations that wait; more are refused with status 429"),
     )
     for name, default, text in numbers:
-        serve.add_argument(
-            f"--{name}", type=_positive, default=default, help=f"{text} ({default})" if default else text
-        )
+        serve.add_argument(f"--{name}", type=positive, default=default, help=f"{text} ({default})" if default else text)
     return run("serve-llm", _serve, serve.parse_args(arguments))
-
-
-def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected a number from 1 on, got {text}")
-    return value
 
 
 def _serve(parsed: argparse.Namespace) -> int:
@@ -48,18 +38,11 @@ def _serve(parsed: argparse.Namespace) -> int:
 
     name = parsed.name or Path(parsed.model).stem
     limits = Limits(parsed.max_body, 30.0, parsed.max_prompt, parsed.max_tokens, parsed.parallel, parsed.queue)
-    hosts = ["localhost", "127.0.0.1", "[::1]", parsed.host] if is_local(parsed.host) else ["*"]
-    if hosts == ["*"] and parsed.api_key is None:
+    is_local = parsed.host in ("localhost", "::1") or parsed.host.startswith("127.")
+    hosts = ["localhost", "127.0.0.1", "[::1]", parsed.host] if is_local else ["*"]
+    if not is_local and parsed.api_key is None:
         print(f"netcl serve-llm: whoever reaches {parsed.host} can use the model; --api-key KEY asks for a key")
     app = application(loaded(parsed), name, api_key=parsed.api_key, limits=limits, hosts=hosts)
     print(f"netcl serve-llm: {name} at http://{parsed.host}:{parsed.port}/v1, Ctrl-C ends", flush=True)
     serve(app, parsed.host, parsed.port)
     return 0
-
-
-def is_local(host: str) -> bool:
-    """Returns True for an address that only this machine can reach."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

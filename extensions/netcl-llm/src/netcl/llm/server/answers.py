@@ -1,4 +1,4 @@
-"""The JSON of answers: whole ones and chunks of a stream, for chats and for completions."""
+"""The JSON of answers: whole ones and chunks of a stream, and embeddings."""
 
 from __future__ import annotations
 
@@ -10,23 +10,26 @@ from typing import Any
 
 import numpy as np
 
+import netcl.autograd as ag
+from netcl.core import Tensor
 from netcl.llm.sampling import Piece
 from netcl.llm.tokenizer import Tokenizer
 
-__all__ = ["Choice", "Shape", "embeddings", "usage"]
+__all__ = ["Choice", "Shape", "embed", "embeddings", "usage"]
 
 
 class Choice:
     """The pieces of one choice, as they have arrived; of choices for one prompt, the first counts its tokens."""
 
     def __init__(self, index: int, prompt_tokens: int) -> None:
-        self.index, self.prompt_tokens = index, prompt_tokens
+        self.index, self.prompt_tokens, self.length = index, prompt_tokens, 0
         self.pieces: list[Piece] = []
         self.finish_reason: str | None = None
 
     def add(self, piece: Piece) -> None:
         """Takes the next piece."""
         self.pieces.append(piece)
+        self.length += len(piece.text)
         self.finish_reason = piece.finish_reason or self.finish_reason
 
     @property
@@ -57,12 +60,12 @@ class Shape:
             rows.append(row)
         return {**self._head(chunk=False), "choices": rows, "usage": usage(choices)}
 
-    def chunk(self, choice: Choice, piece: Piece, offset: int, first: bool) -> dict[str, Any]:
-        """Returns the chunk of a piece; ``offset`` is the length of the text before it."""
+    def chunk(self, choice: Choice, piece: Piece) -> dict[str, Any]:
+        """Returns the chunk of the next piece of a choice."""
         row: dict[str, Any] = {"index": choice.index, "finish_reason": piece.finish_reason}
-        row["logprobs"] = self._probabilities([piece], offset)
+        row["logprobs"] = self._probabilities([piece], choice.length)
         if self._chat:
-            row["delta"] = {**({"role": "assistant"} if first else {}), "content": piece.text}
+            row["delta"] = {**({} if choice.pieces else {"role": "assistant"}), "content": piece.text}
         else:
             row["text"] = piece.text
         return {**self._head(chunk=True), "choices": [row]}
@@ -126,3 +129,12 @@ def embeddings(vectors: Sequence[Any], model: str, tokens: int, as_base64: bool)
         rows.append({"object": "embedding", "index": index, "embedding": shown})
     counts = {"prompt_tokens": tokens, "total_tokens": tokens}
     return {"object": "list", "data": rows, "model": model, "usage": counts}
+
+
+def embed(model: Any, ids: Sequence[int]) -> np.ndarray[Any, Any]:
+    """Returns the mean of a prompt's states behind the last norm, scaled to length 1: (hidden_size,) of float32."""
+    rows = Tensor.from_host(model.decoder.queue, np.array([ids], np.int32))
+    with ag.no_grad():
+        states = model.decoder.states(rows).astype("float32").numpy()
+    mean = states[0].mean(axis=0, dtype=np.float64)
+    return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-12), np.float32)

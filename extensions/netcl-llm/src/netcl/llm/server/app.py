@@ -13,9 +13,8 @@ from functools import partial
 from typing import Any
 
 from netcl.llm.chat_template import ChatTemplateError
-from netcl.llm.embedding import embed
 from netcl.llm.server import fields
-from netcl.llm.server.answers import Choice, Shape, embeddings
+from netcl.llm.server.answers import Choice, Shape, embed, embeddings
 from netcl.llm.server.errors import ApiError
 from netcl.llm.server.scheduler import END, Job, Scheduler
 
@@ -157,7 +156,7 @@ class _Server:
                 rule = replace(asked.sampling, max_tokens=most, seed=None if seed is None else seed + number)
                 jobs.append(Job(ids, rule))
                 choices.append(Choice(len(choices), 0 if number else len(ids)))
-        shape = Shape(chat, self._name, self._model.tokenizer, asked.logprobs, asked.sampling.logprobs)
+        shape = Shape(chat, self._name, self._model.tokenizer, asked.logprobs, asked.top_logprobs)
         results = self._results(request, jobs)
         if asked.stream:
             events = self._events(results, shape, choices, asked.include_usage)
@@ -171,11 +170,10 @@ class _Server:
     ) -> AsyncIterator[bytes]:
         try:
             async for at, piece in results:
-                choice = choices[at]
-                offset, first = len(choice.text), not choice.pieces
-                choice.add(piece)
-                if first or piece.text or piece.finish_reason or piece.logprob is not None:
-                    yield _event(shape.chunk(choice, piece, offset, first))
+                chunk = shape.chunk(choices[at], piece)
+                choices[at].add(piece)
+                if piece.text or piece.finish_reason or piece.logprob is not None or len(choices[at].pieces) == 1:
+                    yield _event(chunk)
             if with_usage:
                 yield _event(shape.usage_chunk(choices))
             yield b"data: [DONE]\n\n"

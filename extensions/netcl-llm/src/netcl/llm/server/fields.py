@@ -33,6 +33,7 @@ class Request:
     stream: bool = False
     include_usage: bool = False
     logprobs: bool = False
+    top_logprobs: int = 0
     base64: bool = False
     dimensions: int | None = None
 
@@ -80,6 +81,7 @@ def _request(values: Mapping[str, Any], logprobs: bool, top: int, **others: Any)
         stream=values["stream"] or False,
         include_usage=options.get("include_usage") or False,
         logprobs=logprobs,
+        top_logprobs=top,
         **others,
     )
 
@@ -162,10 +164,6 @@ def _prompts(most: int) -> Check:
     return _row(f"a text, an array of ids, or an array of 1 to {most} of these, none empty", allows, many)
 
 
-def _are_messages(value: Any) -> bool:
-    return _are_objects(value) and 1 <= len(value) <= _MOST_MESSAGES
-
-
 def _are_objects(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) for item in value)
 
@@ -224,7 +222,10 @@ _SAMPLING: dict[str, Check] = {
     "stream_options": _row("an object with include_usage", _is_options),
 }
 _CHAT: dict[str, Check] = {
-    "messages": _row(f"an array of 1 to {_MOST_MESSAGES} objects", _are_messages),
+    "messages": _row(
+        f"an array of 1 to {_MOST_MESSAGES} objects",
+        lambda value: _are_objects(value) and 1 <= len(value) <= _MOST_MESSAGES,
+    ),
     "max_completion_tokens": _integer(1, 1 << 31),
     "logprobs": _BOOLEAN,
     "top_logprobs": _integer(0, 20),

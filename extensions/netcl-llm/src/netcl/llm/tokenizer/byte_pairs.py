@@ -25,14 +25,10 @@ _BYTES = {character: byte for byte, character in enumerate(_CHARACTERS)}
 
 
 class BytePairs:
-    """Byte-level BPE over a vocabulary.
+    """Byte-level BPE over ``tokens``, texts in printable characters; ``merges`` are pairs "left right" in their order.
 
-    Args:
-        tokens: texts of the ids, in printable characters.
-        merges: pairs "left right", the first merged first.
-        splitter: cuts text into words.
-        whole_words: True to take a word that is a token without merging, as Llama 3 does.
-        add_prefix_space: True to put a space before the first word.
+    ``whole_words`` takes a word that is a token without merging, as Llama 3 does; ``add_prefix_space`` puts a space
+    before the first word.
     """
 
     def __init__(

@@ -24,17 +24,12 @@ def byte_tokens(tokens: Sequence[str]) -> dict[int, int]:
 
 
 class SentencePiece:
-    """A vocabulary of pieces, into which the characters of a text are merged.
+    """A vocabulary of pieces, into which the characters of a text are merged: the highest of ``scores`` first, or in
+    the order of ``merges``, pairs "left right".
 
-    Args:
-        tokens: texts of the ids.
-        pieces: ids of the pieces that text may become.
-        scores: the pair whose merged piece has the highest score is merged first.
-        merges: pairs "left right" in the order of merging, instead of scores.
-        prefix: where a space is put before text: "prepend" (after each added token too), "always" (unless the text
-            has one), "first" (so at the beginning alone) or "never".
-        unknown: id of a character without piece and bytes; None leaves it out.
-        byte_fallback: True to write a character that is no piece as the tokens of its bytes.
+    ``prefix`` says where a space is put before text: "prepend" (after each added token too), "always" (unless the text
+    has one), "first" (so at the beginning alone) or "never". A character that is no piece becomes the tokens of its
+    bytes with ``byte_fallback``, else the id ``unknown``.
     """
 
     def __init__(

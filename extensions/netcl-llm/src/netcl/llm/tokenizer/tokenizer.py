@@ -53,16 +53,8 @@ class TextStream:
 class Tokenizer:
     """Text to ids and back; made by `from_gguf`, `from_json`, or read with a model.
 
-    Args:
-        tokens: texts of the ids as the file writes them.
-        segmenter: cuts text between added tokens.
-        added: texts that are one id.
-        bos, eos: id at the beginning of a text, id that ends one; None if there is none.
-        ends: further ids that end an answer.
-        prefix, suffix: ids that `encode` puts around a text.
-        template: source of the chat template, "" if there is none.
-        strip_space: True if `decode` leaves out one space at the beginning.
-        normal_form: Unicode form of texts between added tokens, such as "NFC".
+    ``bos_id`` and ``eos_id`` begin and end a text, None if there are none; ``end_ids`` are all ids after which a
+    generation ends; ``chat_template`` is the source of the template, "" if there is none.
     """
 
     def __init__(
@@ -83,12 +75,11 @@ class Tokenizer:
         self.tokens = tokens
         self.bos_id, self.eos_id = bos, eos
         named = {added.by_text[text].id for text in _ENDS if text in added.by_text}
-        #: Ids after which a generation ends.
         self.end_ids = frozenset({*ends, *named} | ({eos} if eos is not None else set()))
         self._segmenter, self._added = segmenter, added
         self._prefix, self._suffix = list(prefix), list(suffix)
         self._strip_space, self._form = strip_space, normal_form
-        self._template_source = template
+        self.chat_template = template
         self._template: ChatTemplate | None = None
 
     def __len__(self) -> int:
@@ -96,11 +87,6 @@ class Tokenizer:
 
     def __repr__(self) -> str:
         return f"Tokenizer({len(self)} tokens, bos {self.bos_id}, ends {sorted(self.end_ids)})"
-
-    @property
-    def chat_template(self) -> str:
-        """Source of the chat template, "" if there is none."""
-        return self._template_source
 
     def encode(self, text: str, special: bool = True, around: bool = True) -> list[int]:
         """Returns the ids of a text.
@@ -150,10 +136,10 @@ class Tokenizer:
         **variables: Any,
     ) -> str:
         """Returns the prompt of messages with roles and contents; ``encode`` makes ids of it."""
-        if not self._template_source:
+        if not self.chat_template:
             raise ValueError("expected a model with a chat template, got one without; write the prompt as text")
-        if self._template is None:
-            self._template = ChatTemplate(self._template_source)
+        if self._template is None or self._template.source != self.chat_template:
+            self._template = ChatTemplate(self.chat_template)
         named = {
             "bos_token": "" if self.bos_id is None else self.tokens[self.bos_id],
             "eos_token": "" if self.eos_id is None else self.tokens[self.eos_id],
