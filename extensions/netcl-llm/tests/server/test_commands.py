@@ -13,6 +13,7 @@ import pytest
 
 import netcl as nc
 from netcl.llm import Gguf, Model, Sampling, load
+from netcl.llm.cache import Cache
 from netcl.llm.commands import chat as chat_command
 from netcl.llm.commands.chat import Chat
 from netcl.llm.commands.perplexity import perplexity
@@ -56,6 +57,25 @@ def test_ctrl_c_ends_an_answer_and_not_the_chat(tiny: Model) -> None:
     chat.ask("again", write)
     assert len(chat.messages) == 4
     assert len(written) > 6
+
+
+def test_ctrl_c_within_a_step_leaves_no_trace_in_the_next_answer(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    chat = Chat(tiny, Sampling(temperature=0, max_tokens=6))
+    advance, calls = Cache.advance, [0]
+
+    def interrupted(cache: Cache, counts: Any) -> None:
+        calls[0] += 1
+        if calls[0] == 3:
+            raise KeyboardInterrupt
+        advance(cache, counts)
+
+    monkeypatch.setattr(Cache, "advance", interrupted)
+    chat.ask("the fox", lambda _: None)
+    assert calls[0] == 3
+    written: list[str] = []
+    chat.ask("again", written.append)
+    prompt = tiny.tokenizer.apply_chat_template(chat.messages[:-1])
+    assert "".join(written) == greedy(tiny, prompt, 6)
 
 
 def test_a_message_beyond_the_context_leaves_the_chat_as_it_was(tiny: Model) -> None:

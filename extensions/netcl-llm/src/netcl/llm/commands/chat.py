@@ -36,6 +36,8 @@ class Chat:
                     parts.append(piece.text)
                     write(piece.text)
             except KeyboardInterrupt:
+                # It may have come between the tokens of the session and its cache.
+                self._session = self._model.session()
                 write(" [ended]")
             finally:
                 pieces.close()
