@@ -276,7 +276,7 @@ def _exported(names: Iterable[str]) -> str:
 def _ops(packages: Any, about: str, *more: Parameter) -> str:
     """Returns the stub of a namespace of ops: rows are defined, other functions imported from their modules."""
     imported, defined = [], []
-    for name in packages.__all__:
+    for name in (*packages.__all__, *vars(packages).get("_OPTIONAL", ())):
         function = getattr(packages, name)
         row = getattr(function, "row", None)
         if row is None:

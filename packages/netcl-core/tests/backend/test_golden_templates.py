@@ -376,7 +376,11 @@ def _rows() -> Instances:
             for dtype in dtypes:
                 dots = name == "packed_dots"
                 defines = (
-                    packed.dots_defines(row, 4) if dots else packed.rows_defines(1) if name == "packed_rows" else ()
+                    packed.dots_defines(row, 4)
+                    if dots
+                    else packed.rows_defines(1, 32, 128)
+                    if name == "packed_rows"
+                    else ()
                 )
                 yield f"{name}/{format}_{dtype}", partial(packed.program, format, dtype, name, defines)
     yield "clear_words/words", cleared._program

@@ -105,9 +105,10 @@ REFERENCES: dict[str, Any] = {
     "gelu": lambda x: 0.5 * x * (1 + erf(x / math.sqrt(2))),
 }
 
-# Draws are tested for their bits and statistics (test_random_ops), writing in place in test_indexing.
+# Draws are tested for their bits and statistics (test_random_ops), writing in place in test_indexing, the layer of a
+# PackedTensor in test_packed.
 WITHOUT_CASES = {
-    *("rand", "randn", "randint", "randperm", "bernoulli", "dropout", "dropout_mask", "setitem"),
+    *("rand", "randn", "randint", "randperm", "bernoulli", "dropout", "dropout_mask", "setitem", "packed_linear"),
 }
 # The way back through a recurrent net is tested as the gradient of recurrence, by differences.
 ROWS = sorted(set(TABLE) - WITHOUT_CASES - {"recurrence_back"})

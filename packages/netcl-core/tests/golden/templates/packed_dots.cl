@@ -62,7 +62,7 @@ static inline float16 numbers(__global const half* d, __global const uchar* qs, 
 // and their sums. A number of x that is not finite makes a NaN. Contraction of a*b+c into one rounding is allowed here.
 
 #pragma OPENCL FP_CONTRACT ON
-#define BLOCKS (16 / GROUPS)  // of eight times 32 numbers
+#define EIGHT (int8)(0, 1, 2, 3, 4, 5, 6, 7)
 
 typedef short16 __attribute__((aligned(2))) packed_short16;
 
@@ -134,8 +134,10 @@ __kernel LOOPS void packed_dots(
             more[r] = 0;
         }
         for (long i = 0; i < eights; i++) {
-            const int count = (int)min(8L, parts - 8 * i);
-            const long block = n * blocks + i * BLOCKS;
+            // The last eight overlap those before.
+            const long start = max(0L, min(8 * i, parts - 8)), block = n * blocks + start;
+            const int skipped = (int)(8 * i - start), count = (int)min(8L, parts - start);
+            const uint taken = (1u << count) - (1u << skipped);
             float8 scale, second = 0, offset = 0;
             if (count == 8) {
                 scale = vload_half8(0, d + block);
@@ -149,16 +151,16 @@ __kernel LOOPS void packed_dots(
             }
             float each_scale[ROWS][8], each_second[ROWS][8];
             for (int r = 0; r < ROWS; r++) {
-                const float8 factor = vload8(r * eights + i, factors);
+                const float8 factor = vload8(0, factors + r * eights * 8 + start);
                 vstore8(scale * factor, 0, each_scale[r]);
             }
 #pragma unroll
             for (int j = 0; j < 8; j++) {
-                if (j >= count) break;
+                if (!(taken & 1u << j)) continue;
                 const short16 low = centered(d, qs, block + j, 0), high = centered(d, qs, block + j, 1);
 #pragma unroll
                 for (int r = 0; r < ROWS; r++) {
-                    __local const short* from = shorts + r * columns + i * 256 + 32 * j;
+                    __local const short* from = shorts + r * columns + 32 * (start + j);
                     const int8 first = pairs(low, *(__local const packed_short16*)from);
                     const int8 last = pairs(high, *(__local const packed_short16*)(from + 16));
                     total[r] += convert_float8(first) * each_scale[r][j];

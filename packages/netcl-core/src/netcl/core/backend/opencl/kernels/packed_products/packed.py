@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core.backend.opencl.templates import filled_program, per_work_item, traits
+from netcl.core.backend.opencl.templates import filled_program, largest_group, per_work_item, traits
 from netcl.core.expr import Load
 from netcl.core.packed.formats import FORMATS, GROUP, Field, Format
 from netcl.core.process.opencl import cl
@@ -25,7 +25,7 @@ _FEW_CPU = 32  # the same on a CPU; for 64 rows panels take about the same time
 _TILE = 4  # of them that a CPU multiplies together
 _LANES = 32  # work-items of a row of the matrix on a GPU
 _LOCAL = 128
-_UNITS = 8  # work-items of a CPU's core
+_UNITS = 4  # work-items of a core of a CPU; each rounds x, which takes as long as 20,000 numbers of the matrix
 _PANEL = 1 << 24  # numbers that are unpacked at a time
 _C = {"uint8": "uchar", "int8": "char", "uint16": "ushort", "float16": "half"}
 _FIELD = re.compile(r"\b(\w+)\(")
@@ -130,9 +130,11 @@ def _few(engine: Any, x: TensorT, parts: Sequence[TensorT], format: str, rows: i
             text, "packed_dots", (-(-count // tile), -(-rows // each)), (1, 1), [x, *parts, out, *locals_, *numbers]
         )
         return out
-    text = program(format, x.dtype, "packed_rows", rows_defines(count))
-    size = -(-rows * _LANES // _LOCAL) * _LOCAL
-    engine.launch(text, "packed_rows", (size,), (_LOCAL,), [x, *parts, out, *numbers[1:]])
+    group = largest_group(_LOCAL, device)
+    lanes = min(_LANES, group)
+    text = program(format, x.dtype, "packed_rows", rows_defines(count, lanes, group))
+    size = -(-rows * lanes // group) * group
+    engine.launch(text, "packed_rows", (size,), (group,), [x, *parts, out, *numbers[1:]])
     return out
 
 
@@ -143,9 +145,9 @@ def dots_defines(row: Format, tile: int) -> tuple[tuple[str, object], ...]:
     return ("ROWS", tile), ("SINGLE", own_scales), ("WHOLE", int(row.block > 32)), ("CENTER", center)
 
 
-def rows_defines(count: int) -> tuple[tuple[str, object], ...]:
+def rows_defines(count: int, lanes: int, group: int) -> tuple[tuple[str, object], ...]:
     """Returns the definitions of packed_rows.cl for ``count`` rows of x."""
-    return ("LANES", _LANES), ("GROUP", _LOCAL), ("ROWS", count)
+    return ("LANES", lanes), ("GROUP", group), ("ROWS", count)
 
 
 def _local_sizes(count: int, columns: int) -> tuple[int, int, int]:

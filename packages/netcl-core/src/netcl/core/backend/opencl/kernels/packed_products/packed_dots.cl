@@ -7,7 +7,7 @@
 // and their sums. A number of x that is not finite makes a NaN. Contraction of a*b+c into one rounding is allowed here.
 
 #pragma OPENCL FP_CONTRACT ON
-#define BLOCKS (16 / GROUPS)  // of eight times 32 numbers
+#define EIGHT (int8)(0, 1, 2, 3, 4, 5, 6, 7)
 
 typedef short16 __attribute__((aligned(2))) packed_short16;
 
@@ -69,8 +69,15 @@ $kernel LOOPS packed_dots(read STORAGE x, ${fields}, write STORAGE out, local sh
             more[r] = 0;
         }
         for (long i = 0; i < eights; i++) {
-            const int count = (int)min(8L, parts - 8 * i);
-            const long block = n * blocks + i * BLOCKS;
+$if WHOLE
+            const long start = 8 * i, block = n * blocks + i;
+            const int skipped = 0, count = 8;
+$else
+            // The last eight overlap those before.
+            const long start = max(0L, min(8 * i, parts - 8)), block = n * blocks + start;
+            const int skipped = (int)(8 * i - start), count = (int)min(8L, parts - start);
+            const uint taken = (1u << count) - (1u << skipped);
+$end
             float8 scale, second = 0, offset = 0;
             if (count == 8) {
                 scale = ${scale8};
@@ -93,13 +100,15 @@ $end
             }
             float each_scale[ROWS][8], each_second[ROWS][8];
             for (int r = 0; r < ROWS; r++) {
-                const float8 factor = vload8(r * eights + i, factors);
+                const float8 factor = vload8(0, factors + r * eights * 8 + start);
                 vstore8(scale * factor, 0, each_scale[r]);
 $if SINGLE
                 vstore8(second * factor, 0, each_second[r]);
 $end
 $if OFFSET
-                more[r] += (offset + CENTER * scale) * vload8(r * eights + i, sums);
+                float8 sum = vload8(0, sums + r * eights * 8 + start);
+                if (skipped) sum = select((float8)0, sum, EIGHT >= skipped);
+                more[r] += (offset + CENTER * scale) * sum;
 $end
             }
 $if WHOLE
@@ -109,12 +118,12 @@ $if WHOLE
 $else
 #pragma unroll
             for (int j = 0; j < 8; j++) {
-                if (j >= count) break;
+                if (!(taken & 1u << j)) continue;
                 const short16 low = centered(${names}, block + j, 0), high = centered(${names}, block + j, 1);
 $end
 #pragma unroll
                 for (int r = 0; r < ROWS; r++) {
-                    __local const short* from = shorts + r * columns + i * 256 + 32 * j;
+                    __local const short* from = shorts + r * columns + 32 * (start + j);
                     const int8 first = pairs(low, *(__local const packed_short16*)from);
                     const int8 last = pairs(high, *(__local const packed_short16*)(from + 16));
                     total[r] += convert_float8(first) * each_scale[r][j];
