@@ -467,6 +467,7 @@ TOPICS: dict[str, tuple[Topic, ...]] = {
                 "Generation": "llm.sampling",
                 "Decoders": "llm.decoder llm.config",
                 "Files": "llm.gguf",
+                "The package": "llm",
             },
         ),
     ),
