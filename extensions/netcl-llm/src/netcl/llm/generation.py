@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +11,6 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.llm.decode import Lanes
 from netcl.llm.sampling import Choice, Piece, Sampling, choose
-
-if TYPE_CHECKING:
-    from netcl.llm.model import Model
 
 __all__ = ["Ending", "Session", "choice_of", "generator_of"]
 
@@ -61,8 +58,8 @@ class Ending:
 class Session:
     """A conversation with a model: tokens that a new prompt has in common with the last one are not computed again."""
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    def __init__(self, model: Any) -> None:
+        self.model: Any = model
         self.lanes: Lanes = Lanes(model.decoder, 1)
         self.reused: int = 0
 
