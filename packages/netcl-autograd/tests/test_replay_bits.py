@@ -181,19 +181,21 @@ def differences(
     return bad
 
 
-# Sums that a fused kernel would add up in another order than the call: of values of another width, along an axis of
-# which an operand has a part, of few long rows.
+# Functions that a fused kernel would compute in another way than the calls: sums of values of another width, along an
+# axis of which an operand has a part, of few long rows.
 FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "wide": lambda x, row: x.astype("float64").astype("float32").sum(),
     "whole": lambda x, row: ag.mean(x + (x * 9).astype("int64").astype("float32")),
     "double": lambda x, row: ag.sqrt(ag.abs(x.astype("float64")) + 0.1).sum(),
     "row": lambda x, row: (x * row).sum(),
     "centered": lambda x, row: x - ag.mean(x, 0, True),
+    # A compiler makes one call of a sine and a cosine, with other bits.
+    "turned": lambda x, row: ag.sin(x * 9) * row + ag.cos(x * 9),
 }
 
 
 @pytest.mark.parametrize("name", list(FUNCTIONS))
-def test_a_fused_sum_keeps_its_order(handle: DeviceHandle, name: str) -> None:
+def test_a_fused_kernel_computes_as_the_calls(handle: DeviceHandle, name: str) -> None:
     rng = np.random.default_rng(0)
     for shape in ((3, 11), (326, 100)):
         x, row = (Tensor.from_host(handle, rng.standard_normal(s).astype(np.float32)) for s in (shape, shape[1:]))

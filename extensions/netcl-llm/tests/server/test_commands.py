@@ -164,8 +164,6 @@ def test_quantize_packs_the_matrices(file: Path, tmp_path: Path, form: str, caps
     assert 0 < error < (0.03 if form == "Q8_0" else 0.3)
 
 
-# On Intel's runtime a captured step rounds its gradients otherwise: training goes on op by op.
-@pytest.mark.filterwarnings("ignore:the step is not compiled")
 def test_lora_learns_and_writes_adapter_and_model(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

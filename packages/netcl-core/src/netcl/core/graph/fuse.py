@@ -19,7 +19,7 @@ from netcl.core.expr.rewrite import walk
 from netcl.core.expr.schedule import Target
 from netcl.core.graph.call import LoggedCall, Ref, bound_call, is_expression, run_arguments, tensors_in
 from netcl.core.graph.epilogues import is_contraction, with_epilogue
-from netcl.core.graph.legality import alias, extend, has_same_bits, pays, wide
+from netcl.core.graph.legality import alias, extend, has_same_bits, makes_sincos, pays, wide
 from netcl.core.graph.region import Region, fuse
 from netcl.core.graph.schedule import PlannedCall, joined_label, scheduled
 from netcl.core.ops_table.program import Bound
@@ -225,6 +225,8 @@ class Fusion:
 
     def _may_fuse(self, before: Region, after: Region, call: LoggedCall, ready: Bound) -> bool:
         traced = self._rules.traced
+        if makes_sincos(before, after):
+            return False
         if traced is None:
             return pays(before, after, ready) and has_same_bits(after)
         fresh = list(enumerate(call.requires))

@@ -273,3 +273,17 @@ def has_same_bits(after: Region) -> bool:
     size = prod(after.sizes.values())
     whole = all(prod(after.values[number].shape) in (1, size) for number in after.inputs)
     return whole and not any(isinstance(node, Reduce) for node in nodes)
+
+
+def makes_sincos(before: Region, after: Region) -> bool:
+    """Returns True if fusion puts the sine and the cosine of one value into a region: compilers make one call of both,
+    and Intel's has other bits.
+    """
+    return bool(_angles(after) - _angles(before))
+
+
+def _angles(region: Region) -> set[Expr]:
+    """Returns the values of which a region has the sine and the cosine."""
+    nodes = [node for node in walk([value.expr for value in region.values]) if isinstance(node, Apply)]
+    sines, cosines = ({node.args[0] for node in nodes if node.prim.name == name} for name in ("sin", "cos"))
+    return sines & cosines

@@ -7,6 +7,7 @@ no launch between the two accesses the same memory, unless both only read it; ot
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,9 @@ from netcl.core.expr.kernel_source import KernelSource, Role
 _SMALL = 1 << 20  # bytes of the buffers of a launch that costs little more than its start
 _MOST_TEXTS = 8  # different kernels of a group: a driver compiles the merged kernel as long as all of them
 _DISTANCE = 64  # groups across which a launch is moved
+# A compiler makes one call of a sine and a cosine of one value, with other bits: kernels of both are not merged.
+_ANGLES = frozenset(("sin", "cos"))
+_ANGLE_CALL = re.compile(r"\b(sin|cos)\(")
 
 
 class Prepared(Protocol):
@@ -85,12 +89,19 @@ class Group:
     def accesses(self) -> Accesses:
         return self.of_apart | self.of_chain
 
+    @cached_property
+    def angles(self) -> frozenset[str]:
+        """The names "sin" and "cos" of which a kernel has a call."""
+        return frozenset(name for kernel in self.kernels for name in _ANGLE_CALL.findall(kernel.body))
+
     def before(self, other: Group, most_arguments: int) -> Group | None:
         """Returns this group followed by another one, None if they cannot be merged."""
         kernels, arguments = self.kernels | other.kernels, self.arguments | other.arguments
         if not self.kernels or not other.kernels or self.options != other.options:
             return None
         if len(arguments) > most_arguments or len(kernels) > (_MOST_TEXTS if self.small and other.small else 1):
+            return None
+        if len(kernels) > 1 and self.angles | other.angles == _ANGLES:
             return None
         if self.of_apart.conflict(other.accesses) or self.of_chain.conflict(other.of_apart):
             return None
