@@ -81,6 +81,11 @@ import netcl.ops as ops
 plain = ops.softplus
 ops.softplus = lambda *args, **kwargs: ops.mul(plain(*args, **kwargs), 1.001)
 """
+WRONG_PACKED = """
+import netcl.ops as ops
+plain = ops.packed_linear
+ops.packed_linear = lambda *args, **kwargs: ops.mul(plain(*args, **kwargs), 1.001)
+"""
 WRONG_EVALUATION = """
 import netcl.ops as ops
 from netcl.core.ops_table import dispatch
@@ -177,6 +182,7 @@ KernelSpec.build = build
             ("--level", "prediction"),
             "an event returns what its function returns",
         ),
+        (WRONG_PACKED, ("--level", "packed"), "the linear layer multiplies by the unpacked numbers"),
         ("import netcl.special as s\ndel s.expit", ("--level", "front"), "netcl.special has no expit"),
     ],
 )  # fmt: skip

@@ -278,5 +278,5 @@ def _event(content: Any) -> bytes:
 
 async def _http_error(request: HttpRequest, error: Exception) -> Response:
     """Answers an address or method that is not there."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
+    status: int = getattr(error, "status_code", 500)
     return _json(ApiError(f"{request.method} {request.url.path}: no such address", status=status).body(), status)
