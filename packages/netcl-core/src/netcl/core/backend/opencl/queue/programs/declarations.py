@@ -122,10 +122,12 @@ def declarations() -> dict[str, tuple[str, ...]]:
             by_name.setdefault(name, []).append(text)
         for result in (*_FLOATS, *_WHOLE):
             name = f"convert_{result}{width}"
-            by_name[name] = [
-                f"__attribute__((overloadable, const)) {result}{width} {name}({scalar}{width});"
-                for scalar in (*_FLOATS, *_WHOLE)
-            ]
+            names = (name, f"{name}_sat_rte") if result in ("char", "short") else (name,)
+            for conversion in names:
+                by_name[conversion] = [
+                    f"__attribute__((overloadable, const)) {result}{width} {conversion}({scalar}{width});"
+                    for scalar in (*_FLOATS, *_WHOLE)
+                ]
     by_name["barrier"] = ["__attribute__((overloadable, convergent)) void barrier(cl_mem_fence_flags);"]
     return {name: tuple(texts) for name, texts in by_name.items()}
 
