@@ -122,8 +122,8 @@ def declarations() -> dict[str, tuple[str, ...]]:
             by_name.setdefault(name, []).append(text)
         for result in (*_FLOATS, *_WHOLE):
             name = f"convert_{result}{width}"
-            names = (name, f"{name}_sat_rte") if result in ("char", "short") else (name,)
-            for conversion in names:
+            saturated = [f"{name}_sat_rte"] if result in ("char", "short") else []
+            for conversion in (name, *saturated):
                 by_name[conversion] = [
                     f"__attribute__((overloadable, const)) {result}{width} {conversion}({scalar}{width});"
                     for scalar in (*_FLOATS, *_WHOLE)
