@@ -31,6 +31,11 @@ class Cache:
     ``counts`` are the same numbers on the host, which ``advance`` and ``keep`` change.
     """
 
+    config: Config
+    rows: int
+    queue: Any
+    dtype: str
+
     def __init__(self, config: Config, rows: int, places: int, queue: Any, dtype: str = "float32") -> None:
         self.config, self.rows, self.queue, self.dtype = config, rows, queue, dtype
         self.length: int = places

@@ -17,7 +17,7 @@ __all__ = ["answers"]
 class Generation(Extension):
     """The tag ``{% generation %}``: marks the assistant's text, which rendering does not need."""
 
-    tags = {"generation"}
+    tags: set[str] = {"generation"}
 
     def parse(self, parser: Any) -> Any:
         """Returns the nodes between the tags."""
@@ -29,7 +29,7 @@ class Generation(Extension):
 class Sandbox(ImmutableSandboxedEnvironment):
     """jinja2's immutable sandbox, with products of texts and numbers bounded before they take memory."""
 
-    intercepted_binops = frozenset(("*", "**"))
+    intercepted_binops: frozenset[str] = frozenset(("*", "**"))
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         """Returns a product or power; raises an error for one of a great text or number."""

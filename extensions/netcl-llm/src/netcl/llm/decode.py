@@ -23,6 +23,9 @@ CHUNKS = (16, 64, 256)
 class Lanes:
     """``rows`` sequences of tokens with one cache; a row is at its own position."""
 
+    decoder: Decoder
+    rows: int
+
     def __init__(self, decoder: Decoder, rows: int = 1, cache_dtype: str | None = None) -> None:
         self.decoder, self.rows = decoder, rows
         self.most: int = decoder.config.context_length

@@ -75,13 +75,18 @@ class _Matrix(nn.Module):
 class LowRank(nn.Module):
     """A change of a linear layer: alpha / rank times B A x, with lora_A (rank, columns) and lora_B (rows, rank)."""
 
+    rank: int
+    alpha: float
+    dropout: float
+    scale: float
+
     def __init__(
         self, columns: int, rows: int, rank: int, alpha: float, dropout: float = 0.0, device: Any = None
     ) -> None:
         super().__init__()
         self.rank, self.alpha, self.dropout, self.scale = rank, alpha, dropout, alpha / rank
-        self.lora_A = nn.Linear(columns, rank, bias=False, device=device)
-        self.lora_B = nn.Linear(rank, rows, bias=False, device=device)
+        self.lora_A: nn.Linear = nn.Linear(columns, rank, bias=False, device=device)
+        self.lora_B: nn.Linear = nn.Linear(rank, rows, bias=False, device=device)
         nn.init.zeros_(self.lora_B.weight)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -101,15 +106,19 @@ class Projection(nn.Module):
     ``sizes`` has the rows of each by its name. ``adapters`` has low-rank changes by the names.
     """
 
+    prefix: str
+    columns: int
+    sizes: dict[str, int]
+
     def __init__(self, source: Source, prefix: str, columns: int, sizes: Mapping[str, int], bias: bool = False) -> None:
         super().__init__()
         self.prefix, self.columns, self.sizes = prefix, columns, dict(sizes)
         weights = [source(f"{prefix}.{name}.weight", (rows, columns)) for name, rows in sizes.items()]
-        self.matrices = nn.ModuleList(_Matrix(weight) for weight in _joined(weights))
+        self.matrices: nn.ModuleList = nn.ModuleList(_Matrix(weight) for weight in _joined(weights))
         biases = [source(f"{prefix}.{name}.bias", (rows,)) for name, rows in sizes.items()] if bias else []
         joined = _stacked(biases) if bias else None
         self.register_parameter("bias", None if joined is None else nn.Parameter(joined))
-        self.adapters = nn.ModuleDict({})
+        self.adapters: nn.ModuleDict = nn.ModuleDict({})
 
     def forward(self, x: Tensor) -> Tensor:
         if len(self.matrices) == 1:
@@ -169,10 +178,15 @@ def _stacked(group: Sequence[Any]) -> Weight:
 class _Norm(nn.Module):
     """x / sqrt(mean(x^2) + eps) times weight + offset, over the last axis."""
 
+    name: str
+    size: int
+    eps: float
+    offset: float
+
     def __init__(self, source: Source, name: str, size: int, config: Config) -> None:
         super().__init__()
         self.name, self.size, self.eps, self.offset = name, size, config.norm_eps, config.norm_offset
-        self.weight = nn.Parameter(source(f"{name}.weight", (size,)))
+        self.weight: nn.Parameter = nn.Parameter(source(f"{name}.weight", (size,)))
 
     def forward(self, x: Tensor) -> Tensor:
         weight = ag.add(self.weight, self.offset) if self.offset else self.weight
@@ -343,10 +357,14 @@ class Decoder(nn.Module):
         self.checkpointing: bool = False
         self._constants: dict[Any, tuple[Tensor, Any]] = {}
         source = source or random_source()
-        self.embedding = _Matrix(source("embed_tokens.weight", (config.vocab_size, config.hidden_size)))
-        self.layers = nn.ModuleList(_Block(source, f"layers.{at}", config) for at in range(config.layers))
-        self.norm = _Norm(source, "norm", config.hidden_size, config)
-        self.head = None if config.tied else _Matrix(source("lm_head.weight", (config.vocab_size, config.hidden_size)))
+        self.embedding: _Matrix = _Matrix(source("embed_tokens.weight", (config.vocab_size, config.hidden_size)))
+        self.layers: nn.ModuleList = nn.ModuleList(
+            _Block(source, f"layers.{at}", config) for at in range(config.layers)
+        )
+        self.norm: _Norm = _Norm(source, "norm", config.hidden_size, config)
+        self.head: _Matrix | None = (
+            None if config.tied else _Matrix(source("lm_head.weight", (config.vocab_size, config.hidden_size)))
+        )
 
     @property
     def dtype(self) -> str:

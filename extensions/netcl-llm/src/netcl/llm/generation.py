@@ -33,7 +33,7 @@ class Ending:
     """The text of a generation up to the first of its stops: text that may become a stop is kept back."""
 
     def __init__(self, stops: Sequence[str]) -> None:
-        self.stops = tuple(stops)
+        self.stops: tuple[str, ...] = tuple(stops)
         self.is_stopped: bool = False
         self._kept = ""
 

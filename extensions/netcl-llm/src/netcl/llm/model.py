@@ -29,6 +29,10 @@ class Model:
     ``metadata`` has the keys of a GGUF file, or the values of config.json.
     """
 
+    config: Config
+    decoder: Decoder
+    tokenizer: Any
+
     def __init__(
         self, config: Config, decoder: Decoder, tokenizer: Any, ends: frozenset[int], metadata: Mapping[str, Any]
     ) -> None:

@@ -18,6 +18,8 @@ _HELP = "/exit or Ctrl-D ends, /clear forgets the messages, /system TEXT sets th
 class Chat:
     """A conversation: the messages, and a session that keeps what the model has read."""
 
+    system: str
+
     def __init__(self, model: Any, rule: Any, system: str = "") -> None:
         self._model, self._rule, self.system = model, rule, system
         self._session = model.session()

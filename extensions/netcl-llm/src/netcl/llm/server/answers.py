@@ -21,6 +21,10 @@ __all__ = ["Choice", "Shape", "embed", "embeddings", "usage"]
 class Choice:
     """The pieces of one choice, as they have arrived; of choices for one prompt, the first counts its tokens."""
 
+    index: int
+    prompt_tokens: int
+    length: int
+
     def __init__(self, index: int, prompt_tokens: int) -> None:
         self.index, self.prompt_tokens, self.length = index, prompt_tokens, 0
         self.pieces: list[Piece] = []

@@ -17,6 +17,11 @@ class ApiError(Exception):
         code: a word for programs, such as "context_length_exceeded".
     """
 
+    status: int
+    message: str
+    param: str | None
+    code: str | None
+
     def __init__(self, message: str, param: str | None = None, code: str | None = None, status: int = 400) -> None:
         super().__init__(message)
         self.status, self.message, self.param, self.code = status, message, param, code

@@ -26,8 +26,8 @@ class AddedTokens:
     """Finds added tokens in text: at each place the longest."""
 
     def __init__(self, tokens: Iterable[AddedToken]) -> None:
-        self.by_text = {token.text: token for token in tokens if token.text}
-        self.control_ids = frozenset(token.id for token in self.by_text.values() if token.control)
+        self.by_text: dict[str, AddedToken] = {token.text: token for token in tokens if token.text}
+        self.control_ids: frozenset[int] = frozenset(token.id for token in self.by_text.values() if token.control)
         self._all = _pattern(self.by_text)
         self._plain = _pattern(text for text, token in self.by_text.items() if not token.control)
 

@@ -57,6 +57,9 @@ class Tokenizer:
     generation ends; ``chat_template`` is the source of the template, "" if there is none.
     """
 
+    bos_id: int | None
+    eos_id: int | None
+
     def __init__(
         self,
         tokens: Sequence[str],
@@ -75,7 +78,7 @@ class Tokenizer:
         self.tokens = tokens
         self.bos_id, self.eos_id = bos, eos
         named = {added.by_text[text].id for text in _ENDS if text in added.by_text}
-        self.end_ids = frozenset({*ends, *named} | ({eos} if eos is not None else set()))
+        self.end_ids: frozenset[int] = frozenset({*ends, *named} | ({eos} if eos is not None else set()))
         self._segmenter, self._added = segmenter, added
         self._prefix, self._suffix = list(prefix), list(suffix)
         self._strip_space, self._form = strip_space, normal_form

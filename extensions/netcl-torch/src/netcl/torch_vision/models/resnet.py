@@ -11,7 +11,9 @@ from typing import Any
 
 from netcl import nn
 from netcl.core import Tensor
-from netcl.nn import resnet
+from netcl.nn.resnet import BasicBlock as PlainBasicBlock
+from netcl.nn.resnet import Bottleneck as PlainBottleneck
+from netcl.nn.resnet import ResNet as PlainResNet
 from netcl.torch_vision.models.blocks import builders
 from netcl.torch_vision.refused import refused
 
@@ -46,7 +48,7 @@ def conv1x1(in_planes: int, out_planes: int, stride: int = 1) -> nn.Conv2d:
     return nn.Conv2d(in_planes, out_planes, 1, stride, bias=False)
 
 
-class BasicBlock(resnet.BasicBlock):
+class BasicBlock(PlainBasicBlock):
     """Two 3 x 3 convolutions with a residual connection."""
 
     def __init__(
@@ -68,7 +70,7 @@ class BasicBlock(resnet.BasicBlock):
         self.downsample: nn.Module | None = downsample
 
 
-class Bottleneck(resnet.Bottleneck):
+class Bottleneck(PlainBottleneck):
     """1 x 1, 3 x 3 (with the stride) and 1 x 1 convolutions with a residual connection."""
 
     def __init__(
@@ -89,7 +91,7 @@ class Bottleneck(resnet.Bottleneck):
         self.downsample: nn.Module | None = downsample
 
 
-class ResNet(resnet.ResNet):
+class ResNet(PlainResNet):
     """Four stages of ``layers[i]`` blocks: (N, 3, H, W) gives (N, num_classes).
 
     ``groups`` and ``width_per_group`` make ResNeXt and wide networks; ``replace_stride_with_dilation`` says for each of
