@@ -265,8 +265,8 @@ class FusedMBConv(MBConv):
                 made(width, hidden, kernel, stride, activation_layer=nn.SiLU),
                 made(hidden, out, 1, activation_layer=None),
             ]
-        self.block: nn.Sequential = nn.Sequential(*layers)
-        self.stochastic_depth: StochasticDepth = StochasticDepth(depth_prob, "row")
+        self.block: nn.Module = nn.Sequential(*layers)
+        self.stochastic_depth: nn.Module = StochasticDepth(depth_prob, "row")
         self.use_res_connect: bool = stride == 1 and width == out
         self.out_channels = out
 

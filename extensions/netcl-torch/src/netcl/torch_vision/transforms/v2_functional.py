@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ __all__ = sorted([*functional.__all__, *_OWN.split()])
 
 globals().update({name: getattr(functional, name) for name in functional.__all__})
 
-horizontal_flip = on_host.functional.hflip
-vertical_flip = on_host.functional.vflip
-get_num_channels = on_host.functional.get_image_num_channels
+horizontal_flip: Callable[..., Any] = on_host.functional.hflip
+vertical_flip: Callable[..., Any] = on_host.functional.vflip
+get_num_channels: Callable[..., Any] = on_host.functional.get_image_num_channels
 
 
 def to_image(inpt: Any) -> Any:
