@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import netcl.autograd as ag
@@ -80,6 +80,15 @@ def _changes(decoder: Decoder) -> dict[str, LowRank]:
     }
 
 
+def _weights(changes: Mapping[str, LowRank]) -> dict[str, Tensor]:
+    """Returns the matrices of adapters by the names of peft."""
+    return {
+        f"{_PREFIX}{layer}.{name}.weight": getattr(change, name).weight
+        for layer, change in changes.items()
+        for name in ("lora_A", "lora_B")
+    }
+
+
 def save_adapter(decoder: Decoder, path: str | os.PathLike[str], base: str = "") -> None:
     """Writes the adapters as peft does: adapter_model.safetensors and adapter_config.json in the folder ``path``.
 
@@ -103,12 +112,7 @@ def save_adapter(decoder: Decoder, path: str | os.PathLike[str], base: str = "")
         "fan_in_fan_out": False,
         "inference_mode": True,
     }
-    state = {
-        f"{_PREFIX}{layer}.{name}.weight": getattr(change, name).weight
-        for layer, change in changes.items()
-        for name in ("lora_A", "lora_B")
-    }
-    save_safetensors(state, folder / "adapter_model.safetensors", {"format": "pt"})
+    save_safetensors(_weights(changes), folder / "adapter_model.safetensors", {"format": "pt"})
     text = json.dumps(values, indent=2).encode()
     with replacing(folder / "adapter_config.json", len(text)) as file:
         file.write(text)
@@ -134,11 +138,7 @@ def load_adapter(decoder: Decoder, path: str | os.PathLike[str], budget: Budget 
         parameters = add_lora(decoder, rank, alpha, targets, dropout)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(f"describes no adapter that netcl has ({error})", place) from error
-    wanted = {
-        f"{_PREFIX}{layer}.{name}.weight": getattr(change, name).weight
-        for layer, change in _changes(decoder).items()
-        for name in ("lora_A", "lora_B")
-    }
+    wanted = _weights(_changes(decoder))
     file = folder / "adapter_model.safetensors"
     try:
         stored = load_safetensors(file, queue=decoder.queue, budget=budget)

@@ -65,7 +65,9 @@ def _checked(op: str, parts: tuple[Tensor, ...], format: str) -> tuple[list[Tens
 
 @computed(domain=Domain(cases=_unpack_cases, reference=_unpack_reference, gradient=False))
 def packed_unpack(*parts: Tensor, format: str, dtype: Any = "float32") -> Tensor:
-    """Returns the numbers (rows, columns) of a matrix in a packed format, from its parts (rows, elements)."""
+    """Returns the numbers (rows, columns) of a matrix in a packed format, from its parts (rows, elements), in the
+    floating ``dtype``. Raises ArgumentError for another number of parts, ShapeError for other shapes.
+    """
     engine = engine_of("packed_unpack", *parts)
     fields, _, _ = _checked("packed_unpack", parts, format)
     return engine.packed_unpack(fields, format=format, dtype=canonical(dtype))

@@ -279,7 +279,8 @@ def makes_sincos(before: Region, after: Region) -> bool:
     """Returns True if fusion puts the sine and the cosine of one value into a region: compilers make one call of both,
     and Intel's has other bits.
     """
-    return bool(_angles(after) - _angles(before))
+    angles = _angles(after)
+    return bool(angles) and bool(angles - _angles(before))
 
 
 def _angles(region: Region) -> set[Expr]:

@@ -118,7 +118,6 @@ class Stretch:
         # The captured step finds what the calls depend on in these.
         self._objects = [value for call in self.calls for value in (*call.args, *call.kwargs.values())]
         self._constants = [tensor for tensor in self.outside if tensor is not None]
-        self._constant_specs = [spec for spec, tensor in zip(self.specs, self.outside) if tensor is not None]
         self.roots: dict[int, Any] = {id(root): root for root in map(root_of, self._constants)}
         self.written_by: dict[int, list[Any]] = {}  # by position: storages that the event there writes
         self._noted: set[int] = set()
@@ -243,8 +242,9 @@ class Stretch:
         Calls are compared by the identity of their tensors, so this must hold where a period begins.
         """
         return all(
-            tensor._requires_grad is requires_grad and tensor.shape == shape and tensor.dtype == dtype
-            for tensor, (_, shape, dtype, requires_grad) in zip(self._constants, self._constant_specs)
+            tensor is None
+            or (tensor._requires_grad is requires_grad and tensor.shape == shape and tensor.dtype == dtype)
+            for tensor, (_, shape, dtype, requires_grad) in zip(self.outside, self.specs)
         )
 
     @property

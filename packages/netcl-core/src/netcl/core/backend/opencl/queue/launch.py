@@ -176,8 +176,7 @@ class Launcher(OpenRecordings):
         """Returns an empty Recording for this thread, with an arena pool on this queue; the engine opens and closes
         it.
         """
-        if self.retired:
-            self.finish()
+        self.free_retired()
         regions = Regions() if has_regions(self.queue) else None
         if regions is not None:
             self.retired.follow(regions)
@@ -195,6 +194,10 @@ class Launcher(OpenRecordings):
         """
         with self.guard("a wait"):
             shutdown.wait_for(event, self.queue if by_finishing else None)
+        self.free_retired()
+
+    def free_retired(self) -> None:
+        """Frees the memory of recordings that are gone, after a wait for the work that may use it."""
         if self.retired:
             self.finish()
 

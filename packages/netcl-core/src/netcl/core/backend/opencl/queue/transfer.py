@@ -158,6 +158,7 @@ class Transfer:
         if at_once and self.launcher.sink is None and 0 < out.nbytes <= _READ_AT_ONCE and shutdown.may_block():
             with self.launcher.guard("a copy"):
                 shutdown.read_now(self.queue, out, buffer, self._caller_helps)
+            self.launcher.free_retired()
         else:
             self.launcher.wait(self.download_async(buffer, out), self._caller_helps)
         self.let_go()
