@@ -31,7 +31,8 @@ def test_level_is_the_highest_whose_instructions_are_all_there() -> None:
     ("triple", "name", "found"),
     [
         (b"x86_64-unknown-linux-gnu", b"generic", True),
-        (b"x86_64-unknown-linux-gnu", b"znver3", False),
+        (b"x86_64-unknown-linux-gnu", b"znver3", True),
+        (b"x86_64-unknown-linux-gnu", b"znver2", False),
         (b"x86_64-unknown-linux-gnu", b"generic2", False),
         (b"aarch64-unknown-linux-gnu", b"generic", False),
     ],
@@ -45,6 +46,19 @@ def test_unknown_processor_follows_the_triple(triple: bytes, name: bytes, found:
     place = llvm_processor.unknown_processor(ctypes.addressof(words))
     wanted = ctypes.addressof(words) + (79 + apart) * ctypes.sizeof(ctypes.c_size_t)
     assert place == (wanted if found and apart <= 2 else None)
+
+
+class Device:
+    def __init__(self, version):
+        self.version = f"OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-{version}"
+
+
+@pytest.mark.parametrize("flags", [V3, V4])
+def test_zen_4_gets_its_level_and_known_processors_keep_their_names(monkeypatch, flags: set[str]) -> None:
+    own = llvm_processor.level(flags)
+    monkeypatch.setattr(llvm_processor, "_own_level", lambda: own)
+    names = [llvm_processor.processor_name(Device(name)) for name in ("generic", "znver3", "znver2", "haswell")]
+    assert names == [own, own if flags == V4 else "", "", ""]
 
 
 # PoCL's structure is made to say "generic" before netcl looks at the device.

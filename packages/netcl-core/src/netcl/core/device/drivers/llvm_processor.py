@@ -1,7 +1,8 @@
 """Names the processor that PoCL 3 compiles for, if its LLVM does not know this machine's (docs/design/pocl.md).
 
-LLVM 14 knows AMD's families up to 25 (Zen 4) and calls later ones "generic", a name that its front end then refuses: no
-kernel builds. ``name_processor`` gives such a device the highest level of x86-64 that the processor supports.
+LLVM 14 knows AMD's families up to 25 and calls later ones "generic", a name that its front end then refuses: no kernel
+builds. It calls Zen 4, of family 25, "znver3", which has no vectors of sixteen floats. ``name_processor`` gives such
+a device the highest level of x86-64 that the processor supports.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ _LEVELS: tuple[tuple[str, set[str]], ...] = (
     ("x86-64", set()),
 )
 _UNKNOWN = b"generic"
+_OLDER = b"znver3"  # LLVM 14's name for Zen 4, too
 _TRIPLE = b"x86_64-"
 _WORD = ctypes.sizeof(ctypes.c_size_t)
 _WORDS = 160  # from the start of PoCL's structure of a device; triple and processor: 79 and 80 in 3.0, 77 and 79 in 3.1
@@ -36,12 +38,16 @@ def level(flags: set[str]) -> str:
 
 
 def processor_name(device: Any) -> str:
-    """Returns the level of x86-64 that PoCL compiles for if its version says "generic", else ""."""
-    return _own_level() if device.version.rstrip().endswith("-" + _UNKNOWN.decode()) else ""
+    """Returns the level of x86-64 that PoCL compiles for in place of the processor in its version: "generic", or
+    "znver3" on a processor with AVX-512; else "".
+    """
+    named = device.version.rstrip().rpartition("-")[2].encode()
+    level = _own_level()
+    return level if named == _UNKNOWN or (named == _OLDER and level == _LEVELS[0][0]) else ""
 
 
 def name_processor(device: Any) -> None:
-    """Lets a pyopencl device of PoCL 3 compile for a level of x86-64 if it compiles for "generic"; else does nothing.
+    """Lets a pyopencl device of PoCL 3 compile for its ``processor_name`` if it has one; else does nothing.
 
     PoCL 3 has no option for it, so the name, which follows the target triple in PoCL's structure of the device, is
     replaced there. Sub-devices copy the structure.
@@ -61,8 +67,8 @@ def _replace(address: int, name: str) -> None:
 
 
 def unknown_processor(address: int) -> int | None:
-    """Returns the address of the pointer to "generic", one or two words after a pointer to a triple of x86-64, in the
-    structure at ``address``; None if there is none.
+    """Returns the address of the pointer to "generic" or "znver3", one or two words after a pointer to a triple of
+    x86-64, in the structure at ``address``; None if there is none.
     """
     readable = _readable()
     triple = None
@@ -72,7 +78,7 @@ def unknown_processor(address: int) -> int | None:
         text = _bytes(readable, ctypes.c_size_t.from_address(place).value, len(_UNKNOWN) + 1)
         if text.startswith(_TRIPLE):
             triple = place
-        elif text == _UNKNOWN + b"\0" and triple is not None and place - triple <= 2 * _WORD:
+        elif text.partition(b"\0")[0] in (_UNKNOWN, _OLDER) and triple is not None and place - triple <= 2 * _WORD:
             return place
     return None
 
@@ -84,6 +90,12 @@ def _own_level() -> str:
     return level(flags) if flags else ""
 
 
+def multiplies_and_adds() -> bool:
+    """True if an x86 processor has an instruction that multiplies and adds with one rounding."""
+    return "fma" in _flags()
+
+
+@cache
 def _flags() -> set[str]:
     path = Path("/proc/cpuinfo")
     for line in path.read_text().splitlines() if path.exists() else ():

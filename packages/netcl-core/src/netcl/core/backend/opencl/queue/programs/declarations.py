@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from netcl.core.backend.opencl.queue.programs.in_line import NEEDS, in_line
+
 WITHOUT_HEADER = "-D_OPENCL_H_"  # the include guard of Clang's opencl-c.h, and so of PoCL's
 
 _WIDTHS = ("", "2", "3", "4", "8", "16")
@@ -155,11 +157,16 @@ def unknown(source: str) -> set[str]:
     return {name for name in called if not _CAST.fullmatch(name)}
 
 
-def declared(source: str) -> str | None:
-    """Returns the text with declarations before it, None if the driver's own header is needed."""
+def declared(source: str, defined: bool = False) -> str | None:
+    """Returns the text with declarations before it, None if the driver's own header is needed; with ``defined`` the
+    functions of ``in_line`` are defined, for a processor that multiplies and adds in one instruction.
+    """
     if unknown(source):
         return None
     words = set(_NAME.findall(source))
     # A number of lanes may be joined to a name by a macro.
     used = [name for name in declarations() if name in words or name.rstrip("0123456789") in words]
-    return "\n".join(["\n".join(declarations()[name]) for name in used] + [source])
+    if defined:
+        used = [*dict.fromkeys(needed for name in used for needed in (*NEEDS.get(name, ()), name))]
+    texts = [text for name in used for text in declarations()[name]]
+    return "\n".join([*(map(in_line, texts) if defined else texts), source])

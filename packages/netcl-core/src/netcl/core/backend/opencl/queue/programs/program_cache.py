@@ -30,11 +30,12 @@ from typing import Any
 from netcl.core import config
 from netcl.core.__about__ import __version__
 from netcl.core.backend.opencl.queue import shutdown
-from netcl.core.backend.opencl.queue.programs import build_progress
+from netcl.core.backend.opencl.queue.programs import build_progress, in_line
 from netcl.core.backend.opencl.queue.programs.declarations import WITHOUT_HEADER, declared
 from netcl.core.device.capabilities import type_of
 from netcl.core.device.child_probe import driver_key
 from netcl.core.device.drivers.half_vectors import half_vectors
+from netcl.core.device.drivers.llvm_processor import multiplies_and_adds
 from netcl.core.device.kernel_objects import raw_program
 from netcl.core.errors import KernelBuildError
 from netcl.core.process import cache_files
@@ -268,7 +269,7 @@ def _with_half_vectors(source: str, device: Any) -> str:
 
 
 def _key(source: str, options: str, device: Any) -> str:
-    parts = (__version__, driver_key(device), options, source)
+    parts = (__version__, driver_key(device), options, source, in_line.TEXT if _is_pocl(device) else "")
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -287,7 +288,7 @@ def _with_declarations(source: str, options: str, device: Any) -> str | None:
     """
     applies = _is_pocl(device) and "PoCL 3.0" in device.platform.version and "-cl-std" not in options
     floats = device.extensions.split() if applies else ()
-    return declared(source) if "cl_khr_fp64" in floats and "cl_khr_fp16" not in floats else None
+    return declared(source, multiplies_and_adds()) if "cl_khr_fp64" in floats and "cl_khr_fp16" not in floats else None
 
 
 def _from_source(context: Any, device: Any, source: str, options: str) -> Any:
