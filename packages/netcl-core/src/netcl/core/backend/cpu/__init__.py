@@ -33,7 +33,6 @@ from netcl.core.backend.cpu import (
     sparse,
     window,
 )
-from netcl.core.backend.cpu.copy import view
 from netcl.core.backend.forwarding import ForwardedCalls, KernelModules, flags
 from netcl.core.backend.product import Product
 from netcl.core.backend.profiler_sink import LaunchRecord, ProfilerSink
