@@ -43,7 +43,7 @@ from netcl.core.dtypes import STORAGE, from_bfloat16, numpy_dtype
 from netcl.core.process import naming
 from netcl.core.process.poison import poison_array
 from netcl.core.tensor.data import TensorData
-from netcl.core.tensor.host import to_storage
+from netcl.core.tensor.host import to_storage, view
 from netcl.core.tensor.tensor import Tensor
 
 if TYPE_CHECKING:

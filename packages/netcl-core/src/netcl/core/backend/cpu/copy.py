@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from netcl.core.backend.cpu.storage import Array
 from netcl.core.layout import block_of
 from netcl.core.tensor.host import to_storage, view
