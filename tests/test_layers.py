@@ -37,7 +37,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("netcl-core/src/netcl/core/expr/nodes.py", "from netcl.core.tensor import Tensor", "layers of netcl.core"),
         (
             "netcl-core/src/netcl/core/expr/nodes.py",
-            "if TYPE_CHECKING:\n    from netcl.core.backend.protocol import DeviceBackend",
+            "if TYPE_CHECKING:\n    from netcl.core.engine.protocol import DeviceBackend",
             "layers of netcl.core",
         ),
         (

@@ -68,7 +68,7 @@ _NAMES = {
     "Tensor": "netcl.core",
     "manager": "netcl.core",
     "KernelSpec": "netcl.core.kernels.primitives",
-    "Size": "netcl.core.tensor.size",
+    "Size": "netcl.core.storage.size",
     "__version__": "netcl.core.__about__",
     "compile": "netcl.autograd.compiler",
     **{name: module for module, names in _MODULES.items() for name in names.split()},

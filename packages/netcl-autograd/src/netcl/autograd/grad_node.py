@@ -24,9 +24,9 @@ from netcl.core.errors import BackendMismatchError, ShapeError
 from netcl.core.expr import Expr, Load, cast
 from netcl.core.ops_table import dispatch
 from netcl.core.process.user_frame import called_from
+from netcl.core.storage.gradients import attach, take_history, view_of
+from netcl.core.storage.views import root_of, separate, snapshot
 from netcl.core.tensor import in_place
-from netcl.core.tensor.gradients import attach, take_history, view_of
-from netcl.core.tensor.views import root_of, separate, snapshot
 
 FLOATING = frozenset(dtype for dtype in SUPPORTED if is_floating(dtype))
 _order = itertools.count()

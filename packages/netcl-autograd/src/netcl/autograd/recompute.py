@@ -14,7 +14,7 @@ from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor
 from netcl.core.dtypes import itemsize
 from netcl.core.ops_table import dispatch
-from netcl.core.tensor.gradients import attach, view_of
+from netcl.core.storage.gradients import attach, view_of
 
 if TYPE_CHECKING:
     from netcl.autograd.derive.plan import GradientPlan

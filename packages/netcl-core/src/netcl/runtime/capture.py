@@ -16,20 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.interceptors import Interceptor, interception
-from netcl.core.backend.profiler_sink import FlopCounter
-from netcl.core.backend.recording import open_here
-from netcl.core.backend.registry import ensure_same_backend
 from netcl.core.capture.call_log import CallLog
 from netcl.core.capture.optimize import fused_parts
 from netcl.core.capture.rerecord import rerecord
+from netcl.core.engine.interceptors import Interceptor, interception
+from netcl.core.engine.profiler_sink import FlopCounter
+from netcl.core.engine.recording import open_here
+from netcl.core.engine.registry import ensure_same_backend
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.graph.call import replaced, tensors_in
 from netcl.core.ops_table.dispatch import assign
-from netcl.core.ops_table.hook_stack import settle
+from netcl.core.process.hook_stack import settle
+from netcl.core.storage.gradients import Shared
+from netcl.core.storage.views import ViewStorage
 from netcl.core.tensor import Tensor
-from netcl.core.tensor.gradients import Shared
-from netcl.core.tensor.views import ViewStorage
 from netcl.ops import random
 from netcl.runtime.arguments import Arguments, has_inner_tensors, leaves
 from netcl.runtime.dependencies import Dependencies

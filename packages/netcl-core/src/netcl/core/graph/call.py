@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from netcl.core.backend import interceptors
+from netcl.core.engine import interceptors
 from netcl.core.expr import Expr
 from netcl.core.layout import broadcast_shapes
 from netcl.core.ops_table.program import Bound, Program
-from netcl.core.tensor.data import TensorData
+from netcl.core.storage.data import TensorData
 
 
 class Ref(NamedTuple):

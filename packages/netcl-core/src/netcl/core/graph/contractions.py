@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.backend.epilogue import Epilogue
-from netcl.core.backend.interceptors import Interceptor, Layer, intercepted
+from netcl.core.engine.epilogue import Epilogue
+from netcl.core.engine.interceptors import Interceptor, Layer, intercepted
 from netcl.core.errors import UnsupportedError
 from netcl.core.expr import Expr, Load
 from netcl.core.graph.epilogues import epilogue_expression
-from netcl.core.tensor.data import TensorData
+from netcl.core.storage.data import TensorData
 from netcl.core.tensor.deferred import computation_of, lock, make_deferred
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from netcl.core.dtypes import is_floating
+from netcl.core.engine.packed_formats import format_of
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.ops_table.dispatch import call
-from netcl.core.packed.formats import format_of
 from netcl.core.packed.tensor import PackedTensor
 from netcl.core.tensor import Tensor
 

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core import dtypes, layout
-from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import get_default_dtype
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import ArgumentError, ShapeError, from_here
 from netcl.core.expr import Expr, Index, Scalar, cast
 from netcl.core.ops_table import dispatch
+from netcl.core.storage.host import check_shape, to_storage
 from netcl.core.tensor import dlpack
 from netcl.core.tensor.generator import Generator, drawing_from
-from netcl.core.tensor.host import check_shape, to_storage
 from netcl.core.tensor.host_bounds import check_elements
 from netcl.core.tensor.memory_format import Accepted, check_accepted
 from netcl.core.tensor.methods import with_zero_gradient

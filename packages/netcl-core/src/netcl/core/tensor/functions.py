@@ -8,10 +8,10 @@ from typing import Any
 from netcl.core import dtypes, layout
 from netcl.core.errors import ShapeError, from_here
 from netcl.core.ops_table import dispatch
-from netcl.core.tensor.size import Size
+from netcl.core.storage.size import Size
+from netcl.core.storage.views import UntypedStorage
 from netcl.core.tensor.tensor import Tensor
 from netcl.core.tensor.typed_storage import TypedStorage
-from netcl.core.tensor.views import UntypedStorage
 
 
 def _call(name: str, *args: Any, **kwargs: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from netcl.core.backend.recording import open_here
+from netcl.core.engine.recording import open_here
 from netcl.core.tensor.generator import generator_of_thread, lock
 
 

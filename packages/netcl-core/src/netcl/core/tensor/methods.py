@@ -35,11 +35,12 @@ from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import TABLE
 from netcl.core.process import grad_mode, naming
 from netcl.core.process.user_frame import level_outside
-from netcl.core.tensor import in_place, memory_format, method_names, views
+from netcl.core.storage import views
+from netcl.core.storage.size import Size
+from netcl.core.tensor import in_place, memory_format, method_names
 from netcl.core.tensor.generator import Generator, drawing_from
 from netcl.core.tensor.host_draws import draw_on_host
 from netcl.core.tensor.operators import Operators, ResultT, check_power
-from netcl.core.tensor.size import Size
 
 # Functions here that also exist as ``name_``, which gives the tensor the values of the result.
 _IN_PLACE = """

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from netcl.core import dtypes
-from netcl.core.backend.registry import engine_for
 from netcl.core.device.discovery import DeviceHandle
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import ShapeError, UnsupportedError, from_here
 from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import OpRow, by_own_names
 from netcl.core.process.grad_mode import state
-from netcl.core.tensor.host import check_shape, to_storage
+from netcl.core.storage.host import check_shape, to_storage
+from netcl.core.storage.size import Count, Size
 from netcl.core.tensor.memory_format import layout as Layout
 from netcl.core.tensor.memory_format import sparse_coo, sparse_csr
-from netcl.core.tensor.size import Count, Size
 from netcl.core.tensor.sparse_pattern import Array, Pattern
 from netcl.core.tensor.tensor import Tensor, queue_of
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 import numpy as np
 
 from netcl.core import dtypes
-from netcl.core.backend.registry import cpu_engine, engine_for, is_queue
 from netcl.core.device.discovery import DeviceHandle, manager
 from netcl.core.device.discovery import device as device_context
+from netcl.core.engine.registry import cpu_engine, engine_for, is_queue
 from netcl.core.errors import (
     ArgumentError,
     BackendMismatchError,
@@ -27,22 +27,23 @@ from netcl.core.errors import (
 )
 from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
-from netcl.core.ops_table.hook_stack import before_write, event, hooks_of_thread, settle
 from netcl.core.process import naming
-from netcl.core.tensor import dlpack, gradients, in_place, printing
+from netcl.core.process.hook_stack import before_write, event, hooks_of_thread, settle
+from netcl.core.storage import gradients
+from netcl.core.storage.host import check_shape, to_storage
+from netcl.core.storage.size import Count
+from netcl.core.storage.storage import Storage, Upload, lock
+from netcl.core.storage.views import Geometry, UntypedStorage, ViewStorage, flush, geometry_of
+from netcl.core.tensor import dlpack, in_place, printing
 from netcl.core.tensor.absent import ABSENT, AbsentMember
 from netcl.core.tensor.creation import Creation
-from netcl.core.tensor.host import check_shape, to_storage
 from netcl.core.tensor.memory_format import channels_last, channels_last_3d, check_format
-from netcl.core.tensor.size import Count
-from netcl.core.tensor.storage import Storage, Upload, lock
 from netcl.core.tensor.typed_storage import TypedStorage
-from netcl.core.tensor.views import Geometry, UntypedStorage, ViewStorage, flush, geometry_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from netcl.core.backend.protocol import HostTransfer
+    from netcl.core.engine.protocol import HostTransfer
 
 Array = np.ndarray[Any, Any]
 _T = TypeVar("_T", bound="Tensor")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from netcl.core.dtypes import set_default_dtype
+from netcl.core.storage.size import Size
 from netcl.core.tensor import factories
-from netcl.core.tensor.size import Size
 from netcl.core.tensor.tensor import Tensor
 
 

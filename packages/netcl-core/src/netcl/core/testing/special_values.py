@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.protocol import DeviceBackend
-from netcl.core.backend.registry import cpu_engine
 from netcl.core.dtypes import integer_range, is_floating, is_unsigned
+from netcl.core.engine.protocol import DeviceBackend
+from netcl.core.engine.registry import cpu_engine
 from netcl.core.errors import NetclError
 from netcl.core.ops_table.dispatch import TABLE, OpRow, row_of
 from netcl.core.testing.conformance import Case, expected, op_cases, run_case

@@ -14,7 +14,7 @@ from typing import Any
 
 from netcl.core import config
 from netcl.core.device.capabilities import DeviceProfile, device_profile
-from netcl.core.device.child_probe import driver_key, stored, verdict
+from netcl.core.device.drivers.child_probe import driver_key, stored, verdict
 from netcl.core.process.settings import usable_cores
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps
 from netcl.core.tuning.tiles import LAUNCH_US, tile_time, tiles_of, wide_times

@@ -13,8 +13,8 @@ import threading
 from contextlib import AbstractContextManager
 from typing import Any
 
-from netcl.core.backend.recording import open_here
-from netcl.core.ops_table.hook_stack import event, settle
+from netcl.core.engine.recording import open_here
+from netcl.core.process.hook_stack import event, settle
 from netcl.runtime.prediction.report import Report
 
 __all__ = ["boundary", "event", "hint", "postponing", "report", "settle"]

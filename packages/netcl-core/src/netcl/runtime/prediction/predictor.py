@@ -12,13 +12,13 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from netcl.core import config
-from netcl.core.backend.interceptors import tensors_in
-from netcl.core.backend.recording import open_here
+from netcl.core.engine.interceptors import tensors_in
+from netcl.core.engine.recording import open_here
 from netcl.core.errors import NetclError
-from netcl.core.ops_table.hook_stack import PREDICTOR, hooks_of_thread
 from netcl.core.ops_table.table import OpRow
-from netcl.core.tensor.data import TensorData
-from netcl.core.tensor.storage import lock
+from netcl.core.process.hook_stack import PREDICTOR, hooks_of_thread
+from netcl.core.storage.data import TensorData
+from netcl.core.storage.storage import lock
 from netcl.runtime.prediction.call_log import (
     Broken,
     PeriodLog,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.cpu.storage import Array
 from netcl.core.layout import block_of
-from netcl.core.tensor.host import to_storage, view
+from netcl.core.storage.host import to_storage, view
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 
 def _copy(target: Array, values: Array) -> None:

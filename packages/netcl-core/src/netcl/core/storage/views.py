@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from netcl.core.errors import DTypeError, UnsupportedError
 from netcl.core.layout import contiguous_strides
-from netcl.core.ops_table.hook_stack import before_write
-from netcl.core.tensor.storage import UNCOUNTED, Storage, lock
+from netcl.core.process.hook_stack import before_write
+from netcl.core.storage.storage import UNCOUNTED, Storage, lock
 
 Shape = tuple[int, ...]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from netcl.core.tensor.storage import lock
+from netcl.core.storage.storage import lock
 
 
 class Mark:
