@@ -137,7 +137,7 @@ def __getattr__(name: str) -> Any:
     Raises ImportError for a name of a distribution that is not installed: an AttributeError would be replaced, in
     ``from netcl import nn``, by one without the name of the distribution. AttributeError for other names.
 
-    Ops are recorded for gradients once netcl-autograd is loaded; those of `netcl.ops` are forward only.
+    Ops are recorded for gradients once netcl-autograd is loaded; the ops of `netcl.ops` are forward only.
     """
     from importlib import import_module
 

@@ -83,7 +83,7 @@ class Exchange:
 
 
 def _fresh(tensor: Tensor) -> Tensor:
-    """Returns a new tensor like ``tensor``, whose buffer has at least the size of that in the arena: larger tensors may
+    """Returns a new tensor like ``tensor``, with a buffer of at least the size in the arena: larger tensors may
     have been there before.
     """
     engine: Any = tensor.engine

@@ -34,7 +34,7 @@ class LoggedCall:
     ``reads`` are (number, version), ``writes`` numbers. ``kept``: it has side effects, so it is never eliminated.
 
     A call of a traced function is one of a ``row`` with its ``program``, or a reshape; its scalars are places among
-    those of the log. ``node``: it is one of the recorded ops. ``recorded``: gradients flow through it. ``requires`` has
+    the log's. ``node``: it is one of the recorded ops. ``recorded``: gradients flow through it. ``requires`` has
     for each operand if it requires grad.
     """
 

@@ -157,7 +157,7 @@ def as_epilogue(
     """Returns a program of one result on its input ``slot``, the result of ``contraction``, as the contraction's
     epilogue; None if it cannot be one.
 
-    Without fast math the bits must equal those of the program's own kernel, so functions with bits that depend on the
+    Without fast math the bits must equal the program's own kernel's, so functions with bits that depend on the
     driver are not allowed. Cached per program, contraction and values of ``scalars``.
     """
     before = contraction.epilogue

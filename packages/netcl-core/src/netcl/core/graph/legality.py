@@ -286,7 +286,7 @@ def makes_sincos(before: Region, after: Region) -> bool:
 
 
 def _angles(region: Region) -> set[Expr]:
-    """Returns the values of which a region has the sine and the cosine."""
+    """Returns the values with both a sine and a cosine in a region."""
     nodes = [node for node in walk([value.expr for value in region.values]) if isinstance(node, Apply)]
     sines, cosines = ({node.args[0] for node in nodes if node.prim.name == name} for name in ("sin", "cos"))
     return sines & cosines

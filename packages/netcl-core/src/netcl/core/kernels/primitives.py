@@ -358,7 +358,7 @@ def _check_memory(queue: Any, arg: Any, where: str) -> None:
             raise BackendMismatchError(f"{where}: the tensor is not on {device}")
         if arg.queue != queue:
             raise BackendMismatchError(
-                f"{where}: the tensor belongs to another queue of {device}, whose work this one does not wait for; "
+                f"{where}: the tensor belongs to another queue of {device}, and this one does not wait for it; "
                 "run the kernel on tensor.queue"
             )
     buffer = getattr(arg, "buffer", arg)

@@ -21,7 +21,7 @@ def quantize(weight: Any, format: str) -> PackedTensor:
     """Returns a matrix (rows, columns), a tensor or an array of floats, in a packed format: Q8_0, Q4_0 or Q4_K.
 
     Q8_0 and Q4_0 scale each block to its largest number. Q4_K fits scale and minimum of 32 neighbours by least squares.
-    Numbers that are not finite, or of a block whose scale is beyond float16, have no packed form: the result has other
+    Numbers that are not finite, or in a block with a scale beyond float16, have no packed form: the result has other
     numbers in their block.
     """
     row = format_of(format)

@@ -55,7 +55,7 @@ class TensorData:
         "engine",
         "shape",
     )
-    engine: Any  # a DeviceBackend, whose calls take TensorData
+    engine: Any  # a DeviceBackend: its calls take TensorData
     shape: tuple[int, ...]
     dtype: DType
     _storage: Storage

@@ -66,7 +66,7 @@ class _FromHost:
         return owner._from_host if instance is None else instance.write
 
 
-# The slots are those of TensorData; the fields of the original API's dataclass are read through them.
+# The slots are TensorData's; the fields of the original API's dataclass are read through them.
 @dataclass(init=False, eq=False, repr=False)
 class Tensor(Creation["Tensor"]):
     """An n-dimensional array on a device: contiguous, of fixed shape and dtype.
@@ -79,7 +79,7 @@ class Tensor(Creation["Tensor"]):
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # for dataclasses.fields; the types are those of the slots and properties
+    if not TYPE_CHECKING:  # for dataclasses.fields; the slots and properties have the types
         buffer: Any
         shape: tuple[int, ...]
         dtype: dtypes.DType
@@ -126,7 +126,7 @@ class Tensor(Creation["Tensor"]):
         """``Tensor(3, 4)`` has these sizes and undefined values, ``Tensor([1.0, 2.0])`` the values of a list, an array
         or a tensor; both have the default dtype and are on the active device. Else the fields of a tensor on a buffer.
         """
-        if not fields and all(type(one) is int for one in args):
+        if not fields and all(type(size) is int for size in args):
             self._adopt(type(self).empty(check_shape(args or (0,)), dtypes.get_default_dtype()))
         elif len(args) == 1 and "shape" not in fields:
             if fields:

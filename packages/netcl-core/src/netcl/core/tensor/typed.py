@@ -90,7 +90,7 @@ class BoolTensor(FloatTensor):
 
 
 _BY_NAME = {
-    one.__name__: one for one in (FloatTensor, DoubleTensor, HalfTensor, BFloat16Tensor)
+    kind.__name__: kind for kind in (FloatTensor, DoubleTensor, HalfTensor, BFloat16Tensor)
 }  # of floating dtypes alone
 
 

@@ -79,7 +79,7 @@ _ROUNDED = {
     "kl_div", "kl_terms", "absolute_error", "huber_error", "smooth_error", "avg_pool_grad", "adaptive_avg_pool_grad",
 }  # fmt: skip
 
-# Rows of which drivers round an operand to shorts, 32 neighbours with one scale: infinities become NaN.
+# Rows where drivers round an operand to shorts, 32 neighbours with one scale: infinities become NaN.
 _AS_SHORTS = ("packed_product",)
 
 

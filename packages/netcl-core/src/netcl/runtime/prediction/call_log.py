@@ -41,7 +41,7 @@ def block_of(hooks: tuple[tuple[int, Any], ...]) -> Any:
     return hooks[0][1] if hooks else None
 
 
-_freed: weakref.WeakSet[Any] = weakref.WeakSet()  # nodes of which all nodes below are freed
+_freed: weakref.WeakSet[Any] = weakref.WeakSet()  # nodes above freed ones alone
 
 
 def ends_here(tensor: Any) -> bool:

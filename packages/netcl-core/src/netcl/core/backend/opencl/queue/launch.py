@@ -550,7 +550,7 @@ def _name(kernel: Any) -> str:
 def released(name: str, index: int) -> UnsupportedError:
     """Returns the error for a tensor without its allocation: the buffer may be another tensor's by now."""
     return UnsupportedError(
-        f"argument {index} of kernel {name} is a tensor whose buffer was released; "
+        f"argument {index} of kernel {name} is a tensor with a released buffer; "
         "drop a tensor (del t) instead of releasing its pool_handle",
         op=name,
     )

@@ -96,7 +96,7 @@ class Group:
 
     @cached_property
     def angles(self) -> frozenset[str]:
-        """The names "sin" and "cos" of which a kernel has a call."""
+        """The functions among "sin" and "cos" that a kernel calls."""
         return frozenset[str]().union(*[_angles(kernel.body) for kernel in self.kernels])
 
     def before(self, other: Group, most_arguments: int) -> Group | None:
