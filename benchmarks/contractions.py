@@ -24,8 +24,8 @@ from rows import Row, operands, rows
 import netcl.autograd as ag
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
+from netcl.core.engine.registry import engine_for
 from netcl.core.ops_table.dispatch import records
 
 # By op: without gradients, and on the tape

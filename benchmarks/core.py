@@ -28,8 +28,8 @@ from measure import Timing, save
 
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor, manager
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
+from netcl.core.engine.registry import engine_for
 from netcl.core.memory import get_persistent_pool
 
 BYTES = 64 << 20

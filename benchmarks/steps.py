@@ -27,10 +27,10 @@ import netcl
 import netcl.autograd as ag
 from netcl import optim
 from netcl.core import DeviceHandle, Tensor
-from netcl.core.backend.interceptors import interception
 from netcl.core.capture.call_log import CallLog, tensors_in
 from netcl.core.device import device
 from netcl.core.dtypes import itemsize
+from netcl.core.engine.interceptors import interception
 from netcl.profiling import profile, region
 from netcl.runtime.capture import capture
 

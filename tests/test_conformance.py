@@ -69,7 +69,7 @@ config.get = lambda variable, name="": get(variable)
 """
 NO_HOOKS = """
 import netcl.ops
-from netcl.core.ops_table import hook_stack
+from netcl.core.process import hook_stack
 from netcl.core.ops_table import dispatch
 dispatch.push_hook = lambda hook, layer="profiler": hook
 dispatch.pop_hook = lambda hook: None

@@ -47,7 +47,7 @@ def beyond_the_list(text: str, package: str) -> Iterator[str]:
     """Yields what the module ``text`` of ``package`` imports of netcl-core, and reads of an engine, off the list."""
     listed = {name.rsplit(".", end)[0] for name in CONTRACT for end in range(name.count("."))}
     fields = {
-        name.rpartition(".")[2] for name in listed if name.startswith("netcl.core.backend.protocol.DeviceBackend.")
+        name.rpartition(".")[2] for name in listed if name.startswith("netcl.core.engine.protocol.DeviceBackend.")
     }
     tree = ast.parse(text)
     for imported in imports_of(tree, package):

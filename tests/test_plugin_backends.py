@@ -76,7 +76,7 @@ def test_selectors_queues_and_conformance(site: Path) -> None:
     code = (
         "import numpy as np, netcl as nc\n"
         "from netcl.core import Tensor, manager\n"
-        "from netcl.core.backend.registry import engine_for, is_queue\n"
+        "from netcl.core.engine.registry import engine_for, is_queue\n"
         "from netcl.core.testing import check_backend\n"
         "from netcl.runtime.stream import Stream\n"
         "import netcl_accurate\n"

@@ -59,7 +59,7 @@ def test_the_second_core_has_no_opencl_file(wheels: Path) -> None:
     (second,) = (wheels / "numpy").glob("*.whl")
     names = zipfile.ZipFile(second).namelist()
     assert not [name for name in names if name.endswith(".cl") or "backend/opencl" in name]
-    assert "netcl/core/backend/protocol.py" in names
+    assert "netcl/core/engine/protocol.py" in names
 
 
 def test_the_second_core_is_built_from_its_source_archive(wheels: Path, root: Path, tmp_path: Path) -> None:

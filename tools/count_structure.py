@@ -116,6 +116,15 @@ def cycles(arrows: Iterable[Arrow]) -> list[list[str]]:
     return sorted(components, key=len, reverse=True)
 
 
+def between_folders(arrows: Iterable[Arrow]) -> Iterator[Arrow]:
+    """Yields each arrow as one between two folders, or files, of the same folder: the first names that differ."""
+    for arrow in arrows:
+        source, target = arrow.source.split("."), arrow.target.split(".")
+        depth = next((at for at, pair in enumerate(zip(source, target)) if pair[0] != pair[1]), None)
+        if depth is not None:  # else one of the two is the __init__ of a folder around the other
+            yield Arrow(".".join(source[: depth + 1]), ".".join(target[: depth + 1]), arrow.kind)
+
+
 def deferred_imports(arrows: Iterable[Arrow], modules: Mapping[str, Module]) -> Counter[str]:
     """Counts by package the imports of modules of the repository within functions."""
     return Counter(modules[arrow.source].package for arrow in arrows if arrow.kind == "deferred")

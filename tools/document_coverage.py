@@ -11,8 +11,8 @@ import numpy as np
 from monorepo import ROOT
 
 from netcl.autograd.rules import RULES
-from netcl.core.backend.registry import cpu_engine
 from netcl.core.dtypes import SUPPORTED, is_floating
+from netcl.core.engine.registry import cpu_engine
 from netcl.core.ops_table.dispatch import TABLE, OpRow
 from netcl.core.testing import op_cases, refusal
 from netcl.core.testing.op_families import families, family_of

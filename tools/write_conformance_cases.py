@@ -17,7 +17,7 @@ import numpy as np
 from monorepo import ROOT
 
 import netcl.ops
-from netcl.core.backend.registry import cpu_engine
+from netcl.core.engine.registry import cpu_engine
 from netcl.core.errors import NetclError
 from netcl.core.ops_table.dispatch import TABLE, call_row
 from netcl.core.tensor import Tensor

@@ -26,10 +26,8 @@ import numpy as np
 
 from netcl import ops
 from netcl.core import BufferPool, DeviceHandle, Tensor, manager
-from netcl.core.backend.epilogue import Epilogue, added
 from netcl.core.backend.opencl import templates
-from netcl.core.backend.opencl.contraction import conv, gemm
-from netcl.core.backend.opencl.contraction.matrix_unit import unit_trial
+from netcl.core.backend.opencl.contraction import conv, gemm, unit_trial
 from netcl.core.backend.opencl.contraction.minimal_filtering import winograd
 from netcl.core.backend.opencl.kernels.scans import scan as scans
 from netcl.core.backend.opencl.kernels.selections import compaction
@@ -37,9 +35,10 @@ from netcl.core.backend.opencl.kernels.softmax_attention import attention_unit
 from netcl.core.backend.opencl.kernels.sorts import radix_sort
 from netcl.core.backend.opencl.kernels.warps import look_back
 from netcl.core.backend.opencl.queue.launch import Launcher
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
 from netcl.core.dtypes import from_bfloat16
+from netcl.core.engine.epilogue import Epilogue, added
+from netcl.core.engine.registry import engine_for
 from netcl.core.expr import Load, apply, parse
 from netcl.core.kernels.primitives import KernelSpec
 from netcl.core.ops_table.dispatch import TABLE, evaluate_each, reduce_each

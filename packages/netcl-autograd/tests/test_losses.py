@@ -11,7 +11,7 @@ import pytest
 import netcl.autograd as ag
 from netcl.autograd.ops import LOSSES
 from netcl.core import Tensor, manager
-from netcl.core.backend.registry import cpu_engine
+from netcl.core.engine.registry import cpu_engine
 from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError
 from netcl.core.ops_table.dispatch import TABLE
 from netcl.core.testing import Case, assert_close, expected, op_cases, run_case

@@ -15,9 +15,9 @@ import netcl.autograd as ag
 import netcl.ops as ops
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
-from netcl.core.tensor import gradients
+from netcl.core.storage import gradients
+from netcl.core.storage.storage import Storage
 from netcl.core.tensor.deferred import is_deferred
-from netcl.core.tensor.storage import Storage
 from netcl.runtime.capture import capture
 
 pytestmark = pytest.mark.level("tracing")

@@ -16,7 +16,7 @@ import pytest
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.core.backend.registry import cpu_engine
+from netcl.core.engine.registry import cpu_engine
 from netcl.core.ops_table.dispatch import TABLE, call_row, row_of
 from netcl.core.testing import Case, op_cases, run_case
 

@@ -10,8 +10,8 @@ import pytest
 
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor, config
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import device, manager
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import (
     BackendMismatchError,
     DeviceNotFoundError,

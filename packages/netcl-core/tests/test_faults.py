@@ -11,8 +11,8 @@ import pytest
 
 from netcl import ops
 from netcl.core import Tensor
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import manager
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import DeviceError, DeviceNotFoundError, NetclError, OutOfMemoryError
 from netcl.core.memory import get_persistent_pool, get_pinned_pool
 from netcl.core.memory.out_of_memory import live_allocations

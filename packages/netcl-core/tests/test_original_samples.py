@@ -10,7 +10,7 @@ import pytest
 
 import netcl as nc
 from netcl.core import BufferHandle, DeviceHandle, Tensor, config
-from netcl.core.backend.registry import engine_for
+from netcl.core.engine.registry import engine_for
 
 # The original page "core", "Tensor"; `host_ndarray` is given.
 TWO_FACTORIES = """

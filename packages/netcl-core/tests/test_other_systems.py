@@ -136,7 +136,7 @@ x = Tensor.from_host(queue, np.arange(12.0).reshape(3, 4))
 assert np.array_equal(ops.matmul(x, x.T).to_host(), np.arange(12).reshape(3, 4) @ np.arange(12).reshape(3, 4).T)
 assert teardown.install_sigint_handler() and teardown._watched == (system != "win32")
 teardown.interruptible_finish(queue)
-from netcl.core.device.child_probe import verdict
+from netcl.core.device.drivers.child_probe import verdict
 assert verdict("try", "driver", "sys.exit(0)") and not verdict("try", "driver", "sys.exit(10)")
 print(x.to_host_async().wait().sum())
 """,

@@ -10,7 +10,7 @@ import pytest
 
 from netcl.core import Tensor, config
 from netcl.core.backend.opencl.queue import transfer
-from netcl.core.backend.registry import engine_for
+from netcl.core.engine.registry import engine_for
 
 # The file with tests of a variable's effect; below tests/ of netcl-core if it names no package.
 SEEN_IN = {

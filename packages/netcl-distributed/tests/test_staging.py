@@ -20,9 +20,9 @@ from netcl.distributed import RankFailedError, run_on_devices
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.staging import exchange as staging_exchange
 from netcl.distributed.staging.locked_memory import LockedMemory
-from netcl.distributed.staging.segment import StagingSegment, segment_bytes
 from netcl.distributed.training.buckets import Buckets
 from netcl.distributed.transports.local import LocalGroup
+from netcl.distributed.transports.segment import StagingSegment, segment_bytes
 from netcl.runtime.capture import capture
 
 pytestmark = pytest.mark.level("staging", "capture")

@@ -25,9 +25,9 @@ from netcl.amp import GradScaler
 from netcl.autograd.graph import saved_tensors_hooks
 from netcl.core import Tensor, config
 from netcl.core.errors import DeviceLostError, OutOfMemoryError, ShapeError
-from netcl.core.ops_table.hook_stack import hooks_of_thread
+from netcl.core.process.hook_stack import hooks_of_thread
+from netcl.core.storage.storage import lock
 from netcl.core.tensor.factories import from_numpy
-from netcl.core.tensor.storage import lock
 from netcl.nn.utils import clip_grad_norm_
 from netcl.ops.random import manual_seed, rand
 from netcl.optim import LBFGS, SGD, Adam

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import manager
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import DeviceNotFoundError
 
 __all__ = ["engines"]

@@ -16,8 +16,8 @@ import numpy as np
 from registry import Run, attack
 
 from arithmetic.engines import engines
-from netcl.core.backend.registry import cpu_engine
 from netcl.core.dtypes import is_floating
+from netcl.core.engine.registry import cpu_engine
 from netcl.core.ops_table.dispatch import TABLE, call_row, row_of
 from netcl.core.tensor.tensor import Tensor
 from netcl.core.testing import extremes

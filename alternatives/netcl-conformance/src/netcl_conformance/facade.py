@@ -34,7 +34,7 @@ UPPER = tuple(
     if sub != "torch"
 )
 OPENCL = ("netcl.core.backend.opencl",)
-BACKEND = "netcl.core.backend.protocol.DeviceBackend"
+BACKEND = "netcl.core.engine.protocol.DeviceBackend"
 
 violations: list[str] = []
 files_left_out: list[str] = []

@@ -108,7 +108,7 @@ def _handle(request: pytest.FixtureRequest) -> Iterator[Any]:
 @pytest.fixture
 def engine(handle: Any) -> Any:
     """The engine of each device in turn; the device is active."""
-    return importlib.import_module("netcl.core.backend.registry").engine_for(handle)
+    return importlib.import_module("netcl.core.engine.registry").engine_for(handle)
 
 
 @pytest.fixture

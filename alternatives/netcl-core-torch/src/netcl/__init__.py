@@ -68,7 +68,7 @@ _NAMES = {
     "Tensor": "netcl.core",
     "manager": "netcl.core",
     "KernelSpec": "netcl.core.kernels.primitives",
-    "Size": "netcl.core.tensor.size",
+    "Size": "netcl.core.storage.size",
     "__version__": "netcl.core.__about__",
     "compile": "netcl.autograd.compiler",
     **{name: module for module, names in _MODULES.items() for name in names.split()},
@@ -137,7 +137,7 @@ def __getattr__(name: str) -> Any:
     Raises ImportError for a name of a distribution that is not installed: an AttributeError would be replaced, in
     ``from netcl import nn``, by one without the name of the distribution. AttributeError for other names.
 
-    Ops are recorded for gradients once netcl-autograd is loaded; those of `netcl.ops` are forward only.
+    Ops are recorded for gradients once netcl-autograd is loaded; the ops of `netcl.ops` are forward only.
     """
     from importlib import import_module
 

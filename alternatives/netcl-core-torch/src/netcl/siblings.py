@@ -23,7 +23,7 @@ def repair() -> str:
     """
     from importlib.metadata import distributions
 
-    names = {(found.metadata["Name"] or "").lower().replace("_", "-") for found in distributions()}
+    names = {(distribution.metadata["Name"] or "").lower().replace("_", "-") for distribution in distributions()}
     layers = [f"netcl-{layer}" for layer in _LAYERS]
     extensions = sorted(name for name in names if name.startswith("netcl-") and name not in layers)
     again = " ".join([*(name for name in layers if name in names or name == "netcl-core"), *extensions])

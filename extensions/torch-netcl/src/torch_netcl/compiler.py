@@ -21,8 +21,8 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from netcl import ops
 from netcl.core.errors import CaptureError, UnsupportedError
+from netcl.core.storage.views import ViewStorage, separate
 from netcl.core.tensor import Tensor
-from netcl.core.tensor.views import ViewStorage, separate
 from netcl.runtime.capture import capture
 from torch_netcl import fallback, kernels, memory, products, sharing, words
 from torch_netcl.memory import DTYPES, ENGINE

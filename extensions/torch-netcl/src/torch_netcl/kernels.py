@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
+from netcl.core.storage.views import ViewStorage
 from netcl.core.tensor import Tensor
-from netcl.core.tensor.views import ViewStorage
 from netcl.ops import cast, clone
 from torch_netcl import (
     attention,

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import device, manager
 from netcl.core.dtypes import OBJECTS, SUPPORTED, numpy_dtype
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import DeviceLostError, OutOfMemoryError
 from netcl.core.layout import contiguous_strides
-from netcl.core.tensor.views import ViewStorage, separate
+from netcl.core.storage.views import ViewStorage, separate
 from netcl.ops import cast, clone, expand, neg, reshape
 
 META = torch._C.DispatchKey.Meta

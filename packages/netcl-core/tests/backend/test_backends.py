@@ -8,7 +8,7 @@ import pytest
 
 from netcl.core.backend.cpu import CPUBackend
 from netcl.core.backend.opencl import OpenCLBackend
-from netcl.core.backend.protocol import DeviceBackend
+from netcl.core.engine.protocol import DeviceBackend
 
 TWINS = (
     "gemm",

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import netcl as nc
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
+from netcl.core.engine.registry import engine_for
 from netcl.core.expr.kernel_source import KernelText, Role
 
 cl = pytest.importorskip("pyopencl")

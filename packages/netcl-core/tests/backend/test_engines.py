@@ -8,8 +8,8 @@ import pytest
 from netcl import ops
 from netcl.core import Tensor, manager
 from netcl.core.backend.cpu import CPUBackend
-from netcl.core.backend.protocol import DeviceBackend
-from netcl.core.backend.registry import cpu_engine, engine_for, ensure_same_backend, get_backend, is_opencl, is_queue
+from netcl.core.engine.protocol import DeviceBackend
+from netcl.core.engine.registry import cpu_engine, engine_for, ensure_same_backend, get_backend, is_opencl, is_queue
 from netcl.core.errors import BackendMismatchError
 from netcl.core.testing import check_backend, check_device
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from netcl.core import DeviceHandle, Tensor, config, manager
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import KernelBuildError
 from netcl.core.kernel_selector import get_kernel_selector
 from netcl.core.kernels.primitives import KernelSpec

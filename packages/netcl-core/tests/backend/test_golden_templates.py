@@ -41,17 +41,17 @@ from netcl.core.backend.opencl.kernels.recurrences import ctc, recurrence
 from netcl.core.backend.opencl.kernels.scans.scan_states import scan_program
 from netcl.core.backend.opencl.kernels.selections import compaction, select
 from netcl.core.backend.opencl.kernels.softmax_attention import attention, attention_unit
+from netcl.core.backend.opencl.kernels.sort_keys import keyed_program
 from netcl.core.backend.opencl.kernels.sorts import radix_sort, sort
-from netcl.core.backend.opencl.kernels.sorts.sort_keys import keyed_program
 from netcl.core.backend.opencl.kernels.sparse_products import sparse
 from netcl.core.backend.opencl.kernels.warps import cleared
 from netcl.core.backend.opencl.kernels.warps.look_back import WARP_TEMPLATES, templates
 from netcl.core.backend.opencl.kernels.windows import window
 from netcl.core.backend.opencl.templates import Traits, source
 from netcl.core.dtypes import itemsize
+from netcl.core.engine.packed_formats import FORMATS
 from netcl.core.expr import Load, apply
 from netcl.core.expr.kernel_source import KernelText, Role
-from netcl.core.packed.formats import FORMATS
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.small_channels import tile_of
 from netcl.core.tuning.unit_table import HALVES, INSTRUCTIONS, UNITS

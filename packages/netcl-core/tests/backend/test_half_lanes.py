@@ -11,13 +11,13 @@ import pytest
 
 from netcl import ops
 from netcl.core import Tensor, manager
-from netcl.core.backend.epilogue import Epilogue
 from netcl.core.backend.opencl import templates
 from netcl.core.backend.opencl.contraction import conv, gemm
 from netcl.core.backend.opencl.contraction.minimal_filtering import winograd
 from netcl.core.backend.opencl.queue.programs.program_cache import ProgramCache
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
+from netcl.core.engine.epilogue import Epilogue
+from netcl.core.engine.registry import engine_for
 from netcl.core.expr import Load, parse
 from netcl.core.testing.pytest_plugin import open_device
 from netcl.core.tuning import traits

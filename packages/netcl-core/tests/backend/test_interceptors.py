@@ -12,19 +12,19 @@ import pytest
 
 from netcl.core import DeviceHandle
 from netcl.core.backend.forwarding import ForwardedCalls
-from netcl.core.backend.interceptors import (
+from netcl.core.backend.opencl.queue.fallback import KernelFallback
+from netcl.core.capture.call_log import CallLog
+from netcl.core.device import device, manager
+from netcl.core.engine.interceptors import (
     Interceptor,
     Layer,
     intercepted,
     interception,
     pop_interceptor,
 )
-from netcl.core.backend.opencl.queue.fallback import KernelFallback
-from netcl.core.backend.profiler_sink import FlopCount, FlopCounter, ProfilerSink
-from netcl.core.backend.protocol import DeviceBackend
-from netcl.core.backend.registry import engine_for
-from netcl.core.capture.call_log import CallLog
-from netcl.core.device import device, manager
+from netcl.core.engine.profiler_sink import FlopCount, FlopCounter, ProfilerSink
+from netcl.core.engine.protocol import DeviceBackend
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import KernelBuildError
 from netcl.core.expr import Load
 from netcl.core.graph.contractions import Deferral, contraction_of

@@ -9,7 +9,7 @@ import pytest
 
 from netcl.core.backend.opencl.kernels.recurrences import recurrence
 from netcl.core.backend.opencl.templates import traits
-from netcl.core.backend.registry import cpu_engine, engine_for
+from netcl.core.engine.registry import cpu_engine, engine_for
 from netcl.core.testing import masked
 
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}

@@ -18,7 +18,7 @@ from netcl.core.backend.opencl.queue.programs.program_cache import ProgramCache
 from netcl.core.backend.opencl.queue.replays import command_buffer
 from netcl.core.capture import optimize
 from netcl.core.capture.optimize import fused_steps
-from netcl.core.device.kernel_objects import new_kernel
+from netcl.core.device.drivers.kernel_objects import new_kernel
 from netcl.core.errors import CaptureError
 from netcl.runtime.capture import capture
 

@@ -13,7 +13,7 @@ from netcl.core import Tensor
 from netcl.core.capture.copies import Walk, composed
 from netcl.core.device import device
 from netcl.core.layout import contiguous_strides
-from netcl.core.tensor.views import Geometry
+from netcl.core.storage.views import Geometry
 from netcl.runtime.capture import capture
 
 

@@ -11,9 +11,9 @@ import pytest
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor
 from netcl.core.backend.opencl.queue.replays import command_buffer
+from netcl.core.backend.opencl.queue.replays.replay import KernelRecording
 from netcl.core.device.health import launch_log
 from netcl.runtime.capture import capture
-from netcl.runtime.exchange import Exchange
 
 
 def _array(seed: int, shape: tuple[int, ...] = (6, 5)) -> np.ndarray[Any, Any]:
@@ -190,7 +190,7 @@ def test_threads_that_replay_one_step(handle: DeviceHandle) -> None:
 
 
 def test_the_input_is_copied_if_its_launches_cannot_be_changed(queue: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Exchange, "_add", lambda *args: None)
+    monkeypatch.setattr(KernelRecording, "exchange", lambda *args: None)
     step = capture(lambda x: ops.exp(x), Tensor.from_host(_array(0)))
     x = Tensor.from_host(_array(1))
     assert _entries(queue, lambda: step.replay(x)) == 3

@@ -10,7 +10,7 @@ import pytest
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor
 from netcl.core.ops_table.dispatch import assign
-from netcl.core.ops_table.hook_stack import PREDICTOR, event, hooks_of_thread, settle, snapshot
+from netcl.core.process.hook_stack import PREDICTOR, event, hooks_of_thread, settle, snapshot
 from netcl.runtime.capture import CapturedStep, barrier, capture
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from netcl import ops
 from netcl.core import Tensor, config
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import manager
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import (
     ConfigError,
     DeviceError,

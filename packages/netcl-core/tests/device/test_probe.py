@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from netcl.core import Tensor, config
-from netcl.core.backend.opencl.builds.build_processes import most_processes
-from netcl.core.backend.opencl.contraction.matrix_unit import unit_trial
+from netcl.core.backend.opencl.contraction import unit_trial
 from netcl.core.backend.opencl.queue import launch
-from netcl.core.device import child_probe, manager
-from netcl.core.device.drivers import quirks
+from netcl.core.backend.opencl.queue.builds.build_processes import most_processes
+from netcl.core.device import manager
+from netcl.core.device.drivers import child_probe, quirks
 from netcl.core.tuning import traits
 
 RIGHT, WRONG = "sys.exit(0)", "sys.exit(10)"

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from netcl import ops
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
+from netcl.core.engine.registry import engine_for
 from netcl.core.expr import Load, mean, reduce
 from netcl.core.expr.schedule import Target, make_plan
 from netcl.core.testing import masked

@@ -14,7 +14,7 @@ _SCRIPT = """
 import numpy as np
 import netcl as nc
 from netcl.core import Tensor, device
-from netcl.core.backend.registry import engine_for
+from netcl.core.engine.registry import engine_for
 
 engine = engine_for(nc.manager.default())
 dtypes = ["float32", "float16", "bfloat16", *(["float64"] if engine.handle.profile.has_fp64 else [])]

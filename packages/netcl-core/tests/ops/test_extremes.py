@@ -11,8 +11,8 @@ import netcl as nc
 from netcl import ops
 from netcl.core import Tensor
 from netcl.core.backend.cpu import window
-from netcl.core.backend.registry import cpu_engine
 from netcl.core.dtypes import SUPPORTED
+from netcl.core.engine.registry import cpu_engine
 from netcl.core.ops_table.dispatch import TABLE
 from netcl.core.testing import op_cases
 from netcl.core.testing.extremes import agree, disagreement, extreme_ops, extremes, samples

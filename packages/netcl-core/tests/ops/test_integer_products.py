@@ -55,7 +55,7 @@ def test_the_floating_dtype_has_the_bits_of_the_sums(engine: Any) -> None:
 def test_a_device_without_float64_computes_in_integers(engine: Any) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has float64")
-    from netcl.core.backend.registry import engine_for
+    from netcl.core.engine.registry import engine_for
 
     with masked(engine.handle, has_fp64=False) as handle:
         seen = engine_for(handle)

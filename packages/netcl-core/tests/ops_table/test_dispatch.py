@@ -13,7 +13,7 @@ from netcl.core.errors import DTypeError, ShapeError, UnsupportedError
 from netcl.core.expr import Load, Scalar
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.dispatch import Domain, call, pop_hook, push_hook, register_op, row_of, set_recorder, snapshot
-from netcl.core.ops_table.hook_stack import hooks_of_thread
+from netcl.core.process.hook_stack import hooks_of_thread
 
 
 @pytest.fixture

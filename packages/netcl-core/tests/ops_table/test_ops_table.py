@@ -13,9 +13,9 @@ import pytest
 
 import netcl.ops
 from netcl.core import Tensor, manager
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
 from netcl.core.dtypes import is_floating
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import OutOfMemoryError, ShapeError
 from netcl.core.ops_table.dispatch import TABLE
 from netcl.core.testing import Case, assert_close, expected, op_cases, run_case

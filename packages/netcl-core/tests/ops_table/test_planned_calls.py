@@ -17,10 +17,10 @@ import pytest
 
 from netcl import ops
 from netcl.core import BufferPool, Tensor, config
-from netcl.core.backend.interceptors import Interceptor, Layer, interception
 from netcl.core.backend.opencl.contraction import gemm
 from netcl.core.backend.opencl.queue import event_free
 from netcl.core.device import manager
+from netcl.core.engine.interceptors import Interceptor, Layer, interception
 from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, ShapeError, UnsupportedError
 from netcl.core.ops_table import dispatch
 from netcl.core.testing import masked

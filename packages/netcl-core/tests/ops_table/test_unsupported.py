@@ -11,8 +11,8 @@ import pytest
 
 import netcl.ops
 from netcl.core import Tensor
-from netcl.core.backend.registry import cpu_engine
 from netcl.core.dtypes import SUPPORTED, is_floating
+from netcl.core.engine.registry import cpu_engine
 from netcl.core.errors import DTypeError, UnsupportedError
 from netcl.core.ops_table.dispatch import TABLE
 from netcl.core.testing import masked, op_cases, refusal

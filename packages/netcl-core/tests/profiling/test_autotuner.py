@@ -10,7 +10,7 @@ import pytest
 
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor, config
-from netcl.core.backend.registry import engine_for
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import DTypeError, ShapeError, UnsupportedError
 from netcl.core.kernel_selector import KernelConfig, KernelVariant, get_kernel_selector
 from netcl.core.process import cache_files

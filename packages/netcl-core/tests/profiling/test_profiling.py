@@ -16,8 +16,8 @@ import pytest
 
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor, config
-from netcl.core.backend.profiler_sink import Size, sizes
-from netcl.core.backend.registry import engine_for
+from netcl.core.engine.profiler_sink import Size, sizes
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Load
 from netcl.core.ops_table.dispatch import evaluate_each, snapshot

@@ -11,8 +11,8 @@ import pytest
 from netcl.core import Tensor
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.ops_table.table import TABLE, row_of
+from netcl.core.storage.size import Size
 from netcl.core.tensor import methods
-from netcl.core.tensor.size import Size
 
 VALUES = np.random.default_rng(0).uniform(0.2, 0.8, (3, 4)).astype(np.float32)
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor
-from netcl.core.backend.registry import engine_for
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import UnsupportedError
 from netcl.core.expr import Const, Load
 from netcl.core.ops_table.dispatch import evaluate
+from netcl.core.storage.views import Geometry
 from netcl.core.tensor import in_place
-from netcl.core.tensor.views import Geometry
 from netcl.runtime.capture import capture
 
 Pair = tuple[Any, Any]

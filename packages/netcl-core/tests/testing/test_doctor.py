@@ -12,8 +12,8 @@ import pytest
 
 import netcl.ops
 from netcl.core import Tensor, __main__, config
-from netcl.core.backend.registry import cpu_engine
 from netcl.core.device import manager
+from netcl.core.engine.registry import cpu_engine
 from netcl.core.ops_table.dispatch import TABLE, make_row
 from netcl.core.testing import conformance, doctor
 from netcl.core.testing.op_families import QUICK, families, family_of, ops_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from netcl.core import Tensor, config, device, testing
-from netcl.core.backend.registry import engine_for
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import DTypeError, KernelBuildError, UnsupportedError
 from netcl.core.kernel_selector import get_kernel_selector
 from netcl.core.kernels.primitives import KernelSpec, WorkGroupTuner

@@ -10,7 +10,7 @@ import pytest
 
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor, config
-from netcl.core.backend.registry import engine_for
+from netcl.core.engine.registry import engine_for
 from netcl.core.kernel_selector import KernelConfig, KernelSelector, KernelVariant, get_kernel_selector
 from netcl.core.ops_table import dispatch
 from netcl.core.testing import masked

@@ -9,7 +9,7 @@ import pytest
 
 from netcl import ops
 from netcl.core import Tensor, config
-from netcl.core.backend.registry import engine_for
+from netcl.core.engine.registry import engine_for
 from netcl.core.kernel_selector import KernelConfig, KernelVariant, get_kernel_selector
 from netcl.core.tuning import measurements, shipped
 from netcl.profiling import profile, shipping

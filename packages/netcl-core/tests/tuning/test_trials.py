@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from netcl.core import config
-from netcl.core.backend.registry import engine_for
-from netcl.core.device import child_probe
+from netcl.core.device.drivers import child_probe
+from netcl.core.engine.registry import engine_for
 from netcl.core.tuning import measurements, shipped
 from netcl.profiling import trials
 from netcl.profiling.autotuner import autotune_matmul

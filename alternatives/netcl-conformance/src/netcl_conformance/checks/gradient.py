@@ -8,7 +8,7 @@ import numpy as np
 
 from netcl.core import Tensor
 from netcl.core.ops_table.dispatch import OpRow, call_row, pop_hook, push_hook, register_op, row_of
-from netcl.core.tensor.gradients import attach, is_recorded, mark_recorded, set_view, take_history, view_of
+from netcl.core.storage.gradients import attach, is_recorded, mark_recorded, set_view, take_history, view_of
 from netcl.core.tensor.in_place import copy, write
 from netcl_conformance.checks.tensor import raises
 from netcl_conformance.registry import LeftOut, check

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from netcl.core.backend.registry import is_opencl
 from netcl.core.device import get_active_device
+from netcl.core.engine.registry import is_opencl
 from netcl.core.kernels.primitives import KernelSpec
 from netcl_conformance.registry import LeftOut, check
 from netcl_conformance.values import assert_close, tensor

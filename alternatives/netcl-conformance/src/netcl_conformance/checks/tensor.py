@@ -21,7 +21,7 @@ from netcl.core.dtypes import (
 from netcl.core.errors import ConfigError, DeviceNotFoundError, DTypeError, NetclError, ShapeError
 from netcl.core.layout import broadcast_shapes, contiguous_strides, normalize_axes
 from netcl.core.process.grad_mode import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
-from netcl.core.tensor.gradients import make_leaf
+from netcl.core.storage.gradients import make_leaf
 from netcl.core.tensor.in_place import copy, fill, write
 from netcl_conformance.registry import check
 

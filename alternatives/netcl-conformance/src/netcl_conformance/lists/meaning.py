@@ -413,7 +413,7 @@ MEANINGS: dict[str, str] = {
         },
     ),
     **_fields(
-        "netcl.core.backend.protocol.DeviceBackend",
+        "netcl.core.engine.protocol.DeviceBackend",
         {
             "context": "An object of the backend, or None.",
             "device_label": "The name of the device in messages.",

@@ -293,7 +293,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.core.tensor.deferred": {
         "alias_in_graph": "(tensor, result)",
     },
-    "netcl.core.tensor.gradients": {
+    "netcl.core.storage.gradients": {
         "alias": "(tensor, shape)",
         "attach": "(tensor, grad_fn)",
         "become": "(tensor, result)",
@@ -312,7 +312,7 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "fill": "(target, value)",
         "write": "(target, value)",
     },
-    "netcl.core.tensor.views": {
+    "netcl.core.storage.views": {
         "Geometry": "(shape, strides, offset=0)",
         "check_writable": "(target)",
         "root_of": "(tensor)",
@@ -336,12 +336,12 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "relaxed": "",
         "run_untraced": "(row, args, run)",
     },
-    "netcl.core.backend.protocol": {
+    "netcl.core.engine.protocol": {
         "DeviceBackend": "",
         "HostTransfer": "",
         "KernelText": "(name, program, source, global_size, local_size, options='', build_log='')",
     },
-    "netcl.core.backend.protocol.DeviceBackend": {
+    "netcl.core.engine.protocol.DeviceBackend": {
         "context": "",
         "copy": "",
         "describe": "",
@@ -354,8 +354,8 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "queue": "",
         "zeros": "(shape, dtype, *, persistent=False)",
     },
-    "netcl.core.backend.protocol.HostTransfer": {"wait": "()"},
-    "netcl.core.backend.registry": {
+    "netcl.core.engine.protocol.HostTransfer": {"wait": "()"},
+    "netcl.core.engine.registry": {
         "engine_for": "(queue=None)",
         "get_backend": "(tensor)",
         "is_opencl": "(tensor)",

@@ -7,7 +7,7 @@ from typing import Any
 
 from netcl_core_kit import made  # noqa: F401 - registers its rows
 
-from netcl.core.backend.registry import engine_for
+from netcl.core.engine.registry import engine_for
 from netcl.core.ops_table.dispatch import Gradient, OpRow, register_op
 from netcl.ops.kernels import rows
 from netcl.ops.shape import _one_hot, _setitem

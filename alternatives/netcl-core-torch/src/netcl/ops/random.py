@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from netcl_core_kit.draws import drawing_at, get_rng_state, manual_seed, set_rng_state, skip, tell
 
-from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import TORCH, canonical
+from netcl.core.engine.registry import engine_for
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.generator import Generator, current
 from netcl.core.tensor.host_draws import draw_on_host

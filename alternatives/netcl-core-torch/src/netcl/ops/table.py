@@ -9,9 +9,9 @@ import torch
 from netcl_core_kit.builders import Builder, elementwise, expression
 from netcl_core_kit.rows import OpFunction, as_function, composite, computed, reduced, scalar
 
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import get_active_device, manager
 from netcl.core.dtypes import NAMES
+from netcl.core.engine.registry import engine_for
 from netcl.core.expr import compute
 from netcl.core.ops_table.dispatch import Kernel, OpRow, use_builders
 

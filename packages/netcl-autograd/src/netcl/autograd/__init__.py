@@ -34,7 +34,7 @@ with _Checked("autograd"):
     from netcl.autograd.recorder import recorder as _recorder
     from netcl.autograd.tape import Tape, get_current_tape, set_current_tape
     from netcl.core.ops_table.dispatch import set_recorder as _set_recorder
-    from netcl.core.tensor.gradients import register as _register
+    from netcl.core.storage.gradients import register as _register
 
 _set_recorder(_recorder)
 _register(_Methods())

@@ -22,7 +22,7 @@ from netcl.autograd.mode import enable_grad, no_grad, state
 from netcl.autograd.prediction import refused
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
-from netcl.core.tensor.gradients import mark_recorded
+from netcl.core.storage.gradients import mark_recorded
 
 if TYPE_CHECKING:
     from netcl.autograd.tape import Tape

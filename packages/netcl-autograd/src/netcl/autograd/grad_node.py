@@ -24,9 +24,9 @@ from netcl.core.errors import BackendMismatchError, ShapeError
 from netcl.core.expr import Expr, Load, cast
 from netcl.core.ops_table import dispatch
 from netcl.core.process.user_frame import called_from
+from netcl.core.storage.gradients import attach, take_history, view_of
+from netcl.core.storage.views import root_of, separate, snapshot
 from netcl.core.tensor import in_place
-from netcl.core.tensor.gradients import attach, take_history, view_of
-from netcl.core.tensor.views import root_of, separate, snapshot
 
 FLOATING = frozenset(dtype for dtype in SUPPORTED if is_floating(dtype))
 _order = itertools.count()
@@ -307,14 +307,14 @@ class _Hooked:
         self._inner = inner
 
     def __call__(self, context: GradContext, node: GradNode, grads: list[Any], wanted: Sequence[bool]) -> Grads:
-        given: Sequence[Any] = grads
+        incoming: Sequence[Any] = grads
         for fn in tuple(self.before.values()):
-            given = _replaced(fn, given)
-        gradients: Sequence[Any] = self._inner(context, node, list(given), wanted)
+            incoming = _replaced(fn, incoming)
+        gradients: Sequence[Any] = self._inner(context, node, list(incoming), wanted)
         if self.after:
-            gradients = [one if one is None else blocks.computed(context.call, one) for one in gradients]
+            gradients = [grad if grad is None else blocks.computed(context.call, grad) for grad in gradients]
         for fn in tuple(self.after.values()):
-            gradients = _replaced(fn, gradients, given)
+            gradients = _replaced(fn, gradients, incoming)
         return gradients
 
 
@@ -494,8 +494,8 @@ def packed(saved: tuple[Any, ...]) -> tuple[Any, ...]:
     """The tensors that a node saves, packed by the innermost hooks of this thread, if it has some."""
     if not packing_here.hooks:
         return saved
-    tensors = [one.tensor() if type(one) is Recomputed else one for one in saved]
-    return tuple([Packed(one, *packing_here.hooks[-1]) if isinstance(one, Tensor) else one for one in tensors])
+    tensors = [value.tensor() if type(value) is Recomputed else value for value in saved]
+    return tuple([Packed(value, *packing_here.hooks[-1]) if isinstance(value, Tensor) else value for value in tensors])
 
 
 _STAND_INS = frozenset((Recomputed, Packed))

@@ -24,9 +24,9 @@ from netcl.autograd.recompute import keep_values
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
 from netcl.core.ops_table import dispatch
+from netcl.core.storage.gradients import alias, become, set_view, take_history, view_of
+from netcl.core.storage.views import check_writable
 from netcl.core.tensor import in_place
-from netcl.core.tensor.gradients import alias, become, set_view, take_history, view_of
-from netcl.core.tensor.views import check_writable
 from netcl.ops.keys import is_array, spread
 
 

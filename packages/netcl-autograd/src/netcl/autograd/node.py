@@ -15,7 +15,7 @@ from netcl.autograd.hooks import Hook, accumulated_hooks, leaf_hooks
 from netcl.autograd.levels import LEVELS
 from netcl.autograd.mode import state
 from netcl.core import Tensor
-from netcl.core.tensor import gradients
+from netcl.core.storage import gradients
 
 if TYPE_CHECKING or "tracing" in LEVELS:
     from netcl.core.graph.trace import force
@@ -40,7 +40,7 @@ def _hook_of_leaf(hooks: dict[int, dict[int, Any]], leaf: Tensor, fn: Any) -> Ho
 
 
 class Methods:
-    """The functions that the gradient methods of tensors call: ``netcl.core.tensor.gradients.Gradients``."""
+    """The functions that the gradient methods of tensors call: ``netcl.core.storage.gradients.Gradients``."""
 
     backward = staticmethod(backward_from)
 

@@ -14,10 +14,10 @@ from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor
 from netcl.core.dtypes import itemsize
 from netcl.core.ops_table import dispatch
-from netcl.core.tensor.gradients import attach, view_of
+from netcl.core.storage.gradients import attach, view_of
 
 if TYPE_CHECKING:
-    from netcl.autograd.derive.plan import GradientPlan
+    from netcl.core.errors import UnsupportedError
     from netcl.core.ops_table.dispatch import Bound, OpRow, Program
 if TYPE_CHECKING or "capture" in LEVELS:
     from netcl.runtime.capture import is_capturing
@@ -33,6 +33,17 @@ class Saving(Protocol):
     saved: tuple[Any, ...] | None
     versions: list[int]
     recipe: Recipe | None
+
+
+class Saves(Protocol):
+    """The part of a GradientPlan that recipes read: what a program saves, and why it has no gradient."""
+
+    @property
+    def inputs(self) -> tuple[int, ...]: ...
+    @property
+    def outputs(self) -> tuple[int, ...]: ...
+    @property
+    def refusal(self) -> UnsupportedError | None: ...
 
 
 class Recipe(Protocol):
@@ -159,7 +170,7 @@ def pays(x: Tensor) -> bool:
     return x.nbytes >= LEAST_BYTES and bool(x.engine.handle.device_type == "cpu")
 
 
-def recipe_of(ready: Bound, needs: tuple[bool, ...], plan: GradientPlan, result: Tensor) -> Recipe | None:
+def recipe_of(ready: Bound, needs: tuple[bool, ...], plan: Saves, result: Tensor) -> Recipe | None:
     """Returns the recipe of a program's result, for the gradients of the inputs in ``needs`` by ``plan``; None if the
     result must be kept.
     """
@@ -181,7 +192,7 @@ def recomputes(program: Program, needs: tuple[bool, ...]) -> bool:
     return program.gradients.get((needs, "again"), 0) is not None
 
 
-def _row_of(ready: Bound, plan: GradientPlan) -> OpRow | None:
+def _row_of(ready: Bound, plan: Saves) -> OpRow | None:
     """Returns the row that runs a program again; None if its result is small, or needed for its own gradient, or if a
     large input is not needed for the gradient.
     """

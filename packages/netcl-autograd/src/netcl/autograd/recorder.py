@@ -14,7 +14,7 @@ from netcl.autograd.recompute import recipe_of, recomputes
 from netcl.autograd.rules import rule_step
 from netcl.core import Tensor
 from netcl.core.ops_table.dispatch import OpRow, execute
-from netcl.core.tensor.gradients import attach, mark_recorded
+from netcl.core.storage.gradients import attach, mark_recorded
 
 if TYPE_CHECKING or "programs" in LEVELS:
     from netcl.autograd.derive.execute import run_plan

@@ -11,7 +11,7 @@ from netcl.autograd.grad_node import GradNode, output_again
 from netcl.autograd.rules.rule import run_rule, saved_arguments
 from netcl.core.ops_table.dispatch import TABLE, call_row, program_row
 
-# PyTorch's names of the operands and results of ops -> those of rows.
+# PyTorch's names of the operands and results of ops -> the rows' names.
 _NAMES = {
     "self": ("x", "a", "condition"), "other": ("b",), "exponent": ("b",), "mat2": ("b", "weight"), "mat1": ("a", "x"),
     "result": ("out",), "output": ("out",), "input": ("x", "a"), "dim": ("axis",), "index": ("indices", "index"),
@@ -33,8 +33,8 @@ def attribute_of(node: GradNode, name: str) -> Any:
         wanted = short[len(_PREFIX) :]
         saved: list[Any] = list(node.unpack())  # once: an unpack hook can destroy what it reads
         for own in (wanted, *_NAMES.get(wanted, ())):
-            for found, value in _values(node, saved):  # the last one is computed
-                if found == own:
+            for own_name, value in _values(node, saved):  # the last one is computed
+                if own_name == own:
                     return value
     raise AttributeError(f"the node of {node.op} has no {name!r}", name=name, obj=node)
 

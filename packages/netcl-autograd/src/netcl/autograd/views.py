@@ -18,9 +18,9 @@ from netcl.core import Tensor
 from netcl.core.layout import contiguous_strides
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.dispatch import OpRow
+from netcl.core.storage.gradients import set_view, view_of
+from netcl.core.storage.views import Geometry, root_of
 from netcl.core.tensor import in_place
-from netcl.core.tensor.gradients import set_view, view_of
-from netcl.core.tensor.views import Geometry, root_of
 
 ROWS = frozenset(("reshape", "permute", "expand", "strided_slice", "diagonal", "as_strided", "windows"))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from netcl.array_api.data_types import KINDS, type_of
-from netcl.core.backend.registry import engine_for
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.discovery import DeviceHandle, get_active_device, manager
+from netcl.core.engine.registry import engine_for
 from netcl.core.tensor.tensor import queue_of
 
 __all__ = ["__array_namespace_info__"]

@@ -40,7 +40,7 @@ def _report_drivers() -> None:
         if driver.problem:
             print(f"    not usable: {driver.problem}")
     if not drivers:
-        print("  none by netcl; those of the system's own registry appear among the platforms")
+        print("  none by netcl; the drivers of the system's own registry appear among the platforms")
 
 
 def _report_devices() -> None:

@@ -25,7 +25,7 @@ from netcl.ops.linalg import build_matmul_kernel
 from netcl.ops.random import get_rng_state, manual_seed, set_rng_state
 from netcl.ops.table import FUNCTIONS as _FUNCTIONS
 
-# Rows that other ops are made of, and rows of netcl.special alone; those of netcl.linalg are named linalg_.
+# Rows that other ops are made of, and rows of netcl.special alone; rows of netcl.linalg are named linalg_.
 _PARTS = """
 adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool adaptive_max_pool_grad add_at added_product added_quotient
 airy_ai alpha_dropout_apply argmax_along argmin_along as_strided attention_weights avg_pool avg_pool_grad

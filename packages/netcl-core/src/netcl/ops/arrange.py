@@ -14,8 +14,8 @@ from netcl.core.errors import OutOfRangeError, ShapeError, UnsupportedError
 from netcl.core.expr import Expr, Index, apply
 from netcl.core.layout import normalize_axes, reduced_axes
 from netcl.core.ops_table.dispatch import Space
+from netcl.core.storage.views import mark_several, owned
 from netcl.core.tensor import Tensor
-from netcl.core.tensor.views import mark_several, owned
 from netcl.ops.shape import (
     Axes,
     concatenate,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from netcl.core.backend.attention_blocks import softmax_of
-from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import is_floating, promote
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Expr, Index, Scalar, apply, cast, size_of
 from netcl.core.layout import broadcast_shapes

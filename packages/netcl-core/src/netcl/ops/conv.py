@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.epilogue import added, run_alone
+from netcl.core.engine.epilogue import added, run_alone
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Expr, apply
 from netcl.core.ops_table.dispatch import Domain, set_shape

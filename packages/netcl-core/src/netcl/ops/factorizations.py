@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.recording import host_read_allowed
 from netcl.core.dtypes import is_floating, promote
+from netcl.core.engine.recording import host_read_allowed
 from netcl.core.errors import ArgumentError, ShapeError, SingularMatrixError
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor

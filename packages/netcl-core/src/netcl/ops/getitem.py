@@ -17,9 +17,9 @@ from netcl.core.errors import OutOfRangeError, ShapeError
 from netcl.core.expr import Load, apply
 from netcl.core.layout import aligned, contiguous_strides
 from netcl.core.ops_table.dispatch import Domain
+from netcl.core.storage.host import to_storage
+from netcl.core.storage.views import check_writable, flush
 from netcl.core.tensor import Tensor
-from netcl.core.tensor.host import to_storage
-from netcl.core.tensor.views import check_writable, flush
 from netcl.ops.index import broadcasts, select, take_at
 from netcl.ops.keys import (
     OUT_OF_AXIS,

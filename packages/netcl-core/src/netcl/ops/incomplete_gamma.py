@@ -128,7 +128,7 @@ def _regularized(a: Expr, b: Expr, upper: bool) -> Expr:
     result = _parts(apply("where", inside, order, 1.0), apply("where", inside, value, 1.0))[upper]
     nan, start, end = (cast_expr(limit, both) for limit in (math.nan, float(upper), 1.0 - upper))
     infinite = apply("isinf", value)
-    # In PyTorch's order, the last of which is taken; NaN is lost if the other operand is at an end.
+    # In PyTorch's order, where the last is taken; NaN is lost if the other operand is at an end.
     ends = apply("where", infinite, end, nan)
     ends = apply("where", apply("isinf", order), apply("where", infinite, nan, start), ends)
     ends = apply("where", apply("eq", value, 0.0), start, ends)

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.protocol import OUT_OF_RANGE
 from netcl.core.dtypes import canonical, is_floating
+from netcl.core.engine.protocol import OUT_OF_RANGE
 from netcl.core.errors import DTypeError, IndexDTypeError, OutOfRangeError, ShapeError
 from netcl.core.expr import Index, Load, apply, cast
 from netcl.core.layout import broadcast_shapes, contiguous_strides, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
+from netcl.core.storage.host import check_shape
 from netcl.core.tensor import Tensor
-from netcl.core.tensor.host import check_shape
 from netcl.ops.elementwise import cast as cast_op
 from netcl.ops.elementwise import floor_divide, mod
 from netcl.ops.shape import expand, reshape, strided_slice

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import canonical, is_floating
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.ops_table.dispatch import Domain

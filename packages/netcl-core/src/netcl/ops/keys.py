@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from netcl.core.backend.protocol import OUT_OF_RANGE, DeviceBackend
+from netcl.core.engine.protocol import OUT_OF_RANGE, DeviceBackend
 from netcl.core.errors import KeyKindError, OutOfRangeError
 from netcl.core.expr import Expr, Load, Scalar, place_of
 from netcl.core.layout import broadcast_shapes

@@ -75,8 +75,8 @@ def _factored(x: Any) -> tuple[Any, Any, Any]:
     flat = ld.reshape(math.prod(x.shape[:-2]), *x.shape[-2:])
     pivots, info = np.zeros(flat.shape[:-1], np.int32), np.zeros(len(flat), np.int32)
     with np.errstate(all="ignore"):
-        for place, one in enumerate(flat):
-            info[place] = _factor_matrix(one, pivots[place])
+        for place, matrix in enumerate(flat):
+            info[place] = _factor_matrix(matrix, pivots[place])
     return flat.reshape(x.shape), pivots.reshape(x.shape[:-1]), info.reshape(x.shape[:-2])
 
 
@@ -158,7 +158,7 @@ def _solve_cases(rng: np.random.Generator) -> Cases:
     domain=Domain(cases=_solve_cases, reference=_solved, gradient=False),
 )  # fmt: skip
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
-    """The X with A X = B for the symmetric A (..., n, n) that ``ldl_factor`` factored; B (..., n, k), of which leading
+    """The X with A X = B for the symmetric A (..., n, n) that ``ldl_factor`` factored; B (..., n, k), where leading
     axes broadcast. No gradient. Raises ShapeError if the shapes do not match, SingularMatrixError if A is singular.
     """
     op = "linalg_ldl_solve"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.epilogue import added
-from netcl.core.backend.product import Product
 from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import FLOATING, c_type, canonical, is_floating, promote
+from netcl.core.engine.epilogue import added
+from netcl.core.engine.product import Product
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Load, cast, reduce
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from netcl.core.dtypes import canonical
+from netcl.core.engine.packed_formats import FORMATS, Format, format_of, unpacked
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.ops_table.dispatch import Domain
-from netcl.core.packed.formats import FORMATS, Format, format_of, unpacked
 from netcl.core.packed.tensor import PackedTensor
 from netcl.core.tensor import Tensor
 from netcl.ops.elementwise import add

@@ -10,8 +10,8 @@ import numpy as np
 
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.ops_table.dispatch import Domain
+from netcl.core.storage.views import owned
 from netcl.core.tensor import Tensor
-from netcl.core.tensor.views import owned
 from netcl.ops.arrange import part
 from netcl.ops.shape import concatenate, expand, sampled, strided_scatter, strided_slice
 from netcl.ops.table import composite, computed, engine_of

@@ -20,13 +20,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from netcl.core.backend.recording import open_here
-from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import canonical, is_floating
+from netcl.core.engine.recording import open_here
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import ArgumentError, CaptureError, DTypeError, ShapeError
 from netcl.core.expr import Index, Load, Scalar, apply, cast
 from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.ops_table.dispatch import Domain
+from netcl.core.storage.host import check_shape
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.generator import (
     Generator,
@@ -36,7 +37,6 @@ from netcl.core.tensor.generator import (
     process_generator,
     standing_in,
 )
-from netcl.core.tensor.host import check_shape
 from netcl.core.tensor.host_draws import draw_on_host
 from netcl.ops.index import index_select
 from netcl.ops.table import OpFunction, as_dtype, composite, computed, elementwise, engine_of

@@ -16,8 +16,8 @@ from netcl.core.expr.statistics import squared_deviations
 from netcl.core.layout import reduced_axes
 from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.core.process.naming import refuse
+from netcl.core.storage.data import TensorData
 from netcl.core.tensor import Tensor
-from netcl.core.tensor.data import TensorData
 from netcl.ops.elementwise import maximum, minimum
 from netcl.ops.index import take_along_axis
 from netcl.ops.ranked import Ranked

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.protocol import OUT_OF_RANGE
-from netcl.core.backend.recording import host_read_allowed
 from netcl.core.dtypes import integer_range, is_floating, is_unsigned, promote
+from netcl.core.engine.protocol import OUT_OF_RANGE
+from netcl.core.engine.recording import host_read_allowed
 from netcl.core.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
 from netcl.core.expr import Index, Load, apply, cast, reduce
 from netcl.core.layout import contiguous_strides, normalize_axes

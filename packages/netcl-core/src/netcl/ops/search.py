@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.recording import host_read_allowed
 from netcl.core.dtypes import is_floating, promote
+from netcl.core.engine.recording import host_read_allowed
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Const, Index, Load, Scalar, apply, cast
 from netcl.core.layout import normalize_axes

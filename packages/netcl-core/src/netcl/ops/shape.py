@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import promote
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import ShapeError
 from netcl.core.layout import block_of, broadcast_shapes, contiguous_strides, normalize_axes, reduced_axes
 from netcl.core.ops_table.dispatch import Domain
-from netcl.core.tensor import Tensor, views
-from netcl.core.tensor.views import Geometry, ViewStorage
+from netcl.core.storage import views
+from netcl.core.storage.views import Geometry, ViewStorage
+from netcl.core.tensor import Tensor
 from netcl.ops.table import METHOD, as_dtype, composite, computed, engine_of, viewed
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]

@@ -7,8 +7,8 @@ from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Protocol
 
-from netcl.core.backend.registry import ensure_same_backend
 from netcl.core.dtypes import FLOATING, is_floating, promote
+from netcl.core.engine.registry import ensure_same_backend
 from netcl.core.errors import DTypeError
 from netcl.core.expr import Load
 from netcl.core.expr import cast as cast_expr
@@ -18,7 +18,7 @@ from netcl.core.tensor import Tensor
 from netcl.ops.signatures import Signed
 
 if TYPE_CHECKING:
-    from netcl.core.backend.protocol import DeviceBackend
+    from netcl.core.engine.protocol import DeviceBackend
 
 Shape = tuple[int, ...]
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import canonical
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import DTypeError, KernelBuildError, ShapeError, UnsupportedError
 from netcl.core.kernel_selector import KernelConfig, get_kernel_selector
 from netcl.core.kernels import work_group_tuner

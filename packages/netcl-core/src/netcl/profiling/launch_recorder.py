@@ -12,9 +12,9 @@ from itertools import count
 from time import perf_counter
 from typing import Any
 
-from netcl.core.backend.interceptors import pop_interceptor, push_interceptor
-from netcl.core.backend.profiler_sink import FlopCount, ProfilerSink, Size, sizes
 from netcl.core.capture.labels import Labelled, current
+from netcl.core.engine.interceptors import pop_interceptor, push_interceptor
+from netcl.core.engine.profiler_sink import FlopCount, ProfilerSink, Size, sizes
 from netcl.core.expr.cost import expression_flops
 from netcl.core.expr.numpy_eval import Evaluator
 from netcl.core.process.opencl import cl

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from netcl.core import Tensor
-from netcl.core.backend.registry import engine_for
 from netcl.core.device.capabilities import profile_of
+from netcl.core.engine.registry import engine_for
 from netcl.core.kernels.primitives import KernelSpec
 from netcl.core.ops_table.dispatch import assign
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from netcl.core.backend.profiler_sink import FlopCount, Size
+from netcl.core.engine.profiler_sink import FlopCount, Size
 from netcl.core.errors import format_bytes
 
 

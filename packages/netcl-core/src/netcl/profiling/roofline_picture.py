@@ -56,7 +56,7 @@ def draw_roofline(
         axes.text(0.5, 0.4, "no kernel with known operations", transform=axes.transAxes, ha="center")
     others = sum(row.seconds for row in rows if not row.flops) / whole
     if others >= 0.005:
-        note = f"{others:.0%} of the time: copies, and kernels whose operations are unknown or none"
+        note = f"{others:.0%} of the time: copies, and kernels with unknown operations or none"
         axes.text(0.99, 0.02, note, transform=axes.transAxes, color=_LINE, fontsize=8, ha="right")
     axes.set(xlabel="operations per byte", ylabel="GFLOP/s")
     axes.set_title(title, fontsize=11)

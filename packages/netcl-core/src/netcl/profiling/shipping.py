@@ -17,7 +17,7 @@ from typing import Any
 
 from netcl.core import config, manager
 from netcl.core.__about__ import __version__
-from netcl.core.backend.registry import engine_for
+from netcl.core.engine.registry import engine_for
 from netcl.core.kernel_selector import get_kernel_selector
 from netcl.core.tuning import measurements, shipped
 from netcl.core.tuning.candidates import config_of

@@ -10,7 +10,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any
 
-from netcl.core.backend.registry import engine_for
+from netcl.core.engine.registry import engine_for
 from netcl.core.process.opencl import cl
 
 # Called with each region that ends: (name, began, ended), by ``time.perf_counter``.

@@ -13,12 +13,12 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any
 
-from netcl.core.backend.registry import engine_for
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import NetclError
 from netcl.core.expr.cost import expression_flops
 from netcl.core.layout import broadcast_shapes
 from netcl.core.ops_table.dispatch import OpRow, pop_hook, push_hook
-from netcl.core.tensor.data import TensorData
+from netcl.core.storage.data import TensorData
 from netcl.profiling import chrome, launch_recorder, timing
 from netcl.profiling.records import (
     KernelStats,

@@ -15,10 +15,11 @@ from typing import Any
 
 from netcl.core import config
 from netcl.core.__about__ import __version__
-from netcl.core.backend.registry import engine_for
-from netcl.core.device import child_probe, manager
+from netcl.core.device import manager
 from netcl.core.device.capabilities import profile_of
+from netcl.core.device.drivers import child_probe
 from netcl.core.device.profile import device_profile
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import KernelBuildError
 from netcl.core.tuning import measurements
 from netcl.profiling.problems import PROBLEMS

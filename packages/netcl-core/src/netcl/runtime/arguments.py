@@ -14,8 +14,8 @@ from netcl.core.capture.call_log import CallLog
 from netcl.core.errors import CaptureError
 from netcl.core.graph.call import tensors_in
 from netcl.core.ops_table.dispatch import assign
+from netcl.core.storage.views import check_writable, geometry_of, root_of
 from netcl.core.tensor import Tensor
-from netcl.core.tensor.views import check_writable, geometry_of, root_of
 
 
 def has_inner_tensors(value: Any) -> bool:

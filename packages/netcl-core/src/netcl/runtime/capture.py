@@ -16,20 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.interceptors import Interceptor, interception
-from netcl.core.backend.profiler_sink import FlopCounter
-from netcl.core.backend.recording import open_here
-from netcl.core.backend.registry import ensure_same_backend
 from netcl.core.capture.call_log import CallLog
 from netcl.core.capture.optimize import fused_parts
 from netcl.core.capture.rerecord import rerecord
+from netcl.core.engine.interceptors import Interceptor, interception
+from netcl.core.engine.profiler_sink import FlopCounter
+from netcl.core.engine.recording import open_here
+from netcl.core.engine.registry import ensure_same_backend
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.graph.call import replaced, tensors_in
 from netcl.core.ops_table.dispatch import assign
-from netcl.core.ops_table.hook_stack import settle
+from netcl.core.process.hook_stack import settle
+from netcl.core.storage.gradients import Shared
+from netcl.core.storage.views import ViewStorage
 from netcl.core.tensor import Tensor
-from netcl.core.tensor.gradients import Shared
-from netcl.core.tensor.views import ViewStorage
 from netcl.ops import random
 from netcl.runtime.arguments import Arguments, has_inner_tensors, leaves
 from netcl.runtime.dependencies import Dependencies
@@ -149,7 +149,9 @@ class _Gradient:
 
     def put(self) -> None:
         """Sets ``grad`` to ``after``, with as many writes in place as the step has made."""
-        after = self.parameter.grad = self.after
+        after = self.after
+        if self.parameter._grad is not after:
+            self.parameter.grad = after
         if after is not None:
             after._storage.version = self.count
 
@@ -351,7 +353,7 @@ class CapturedStep:
 
     def _replay(self, inputs: tuple[Any, ...]) -> Any:
         replay = Replay(self)
-        replay.take_gradients()
+        replay.take_gradients(whole=True)
         for static, value in zip(self._inputs, inputs):
             self._bind(static, value)
         replay.run(None)
@@ -438,20 +440,19 @@ class Replay:
         self._added: list[tuple[_Gradient, Tensor]] = []
         for view in step._views:
             view.materialize()
-        exchange, results = step._exchange, tensors_in([step._result, step._made])
-        self._fresh: Mapping[int, Tensor] = {} if exchange is None else exchange.fresh(results)
+        self._fresh: Mapping[int, Tensor] = {} if step._exchange is None else step._exchange.fresh()
         self._begun = step._draws.begin()
 
-    def take_gradients(self) -> None:
+    def take_gradients(self, whole: bool = False) -> None:
         """Begins from the gradients that are there now, before the first part that uses one; raises CaptureError as
-        ``CapturedStep.replay`` does.
+        ``CapturedStep.replay`` does. ``whole``: nothing reads ``grad`` before the end of the replay.
         """
         step = self._step
         for gradient in step._checked:
             gradient.check()
         self._added = [(gradient, now) for gradient in step._copied if (now := gradient.begin()) is not None]
         for gradient in step._replaced:
-            if not gradient.read:
+            if not gradient.read and not (whole and gradient.parameter._grad is gradient.after):
                 gradient.parameter.grad = None  # as the step does at its begin, so that others can use the memory
 
     def bind(self, at: int, value: Tensor) -> None:

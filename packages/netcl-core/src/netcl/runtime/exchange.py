@@ -41,16 +41,14 @@ class Exchange:
         for tensor in inputs:
             address = tensor.buffer.int_ptr
             if address not in self._written and address not in addresses:
-                self._add(self._inputs, tensor)
-        self._results: dict[int, Setters] = {}
-        for tensor in results:
-            if tensor.buffer.int_ptr in once and self._is_arenas(tensor):
-                self._add(self._results, tensor)
+                self._inputs.update(self._with_setters(tensor))
+        arenas = [tensor for tensor in results if tensor.buffer.int_ptr in once and self._is_arenas(tensor)]
+        self._results = [(tensor, setters) for tensor in arenas for setters in self._with_setters(tensor).values()]
 
-    def _add(self, to: dict[int, Setters], tensor: Tensor) -> None:
+    def _with_setters(self, tensor: Tensor) -> dict[int, Setters]:
+        """Returns the functions that replace the tensor's buffer in the launches, by the tensor's identity, if any."""
         setters = self._recording.exchange(tensor.buffer)
-        if setters is not None:
-            to[id(tensor)] = setters
+        return {} if setters is None else {id(tensor): setters}
 
     def _is_arenas(self, tensor: Tensor) -> bool:
         """True if the tensor's buffer is the arena's, and at most ``_SPARE`` times as large as a fresh one."""
@@ -74,20 +72,18 @@ class Exchange:
             put(static.buffer if own else buffer)
         return not own
 
-    def fresh(self, results: Iterable[Tensor]) -> Mapping[int, Tensor]:
-        """Returns new tensors that the launches write in the place of ``results``, by the identity of these."""
+    def fresh(self) -> Mapping[int, Tensor]:
+        """Returns new tensors that the launches write in the place of the results, by the identity of these."""
         made: dict[int, Tensor] = {}
-        for tensor in results:
-            setters = self._results.get(id(tensor))
-            if setters is not None:
-                other = made[id(tensor)] = _fresh(tensor)
-                for put in setters:
-                    put(other._storage.buffer)
+        for tensor, setters in self._results:
+            other = made[id(tensor)] = _fresh(tensor)
+            for put in setters:
+                put(other._storage.buffer)
         return made
 
 
 def _fresh(tensor: Tensor) -> Tensor:
-    """Returns a new tensor like ``tensor``, whose buffer has at least the size of that in the arena: larger tensors may
+    """Returns a new tensor like ``tensor``, with a buffer of at least the size in the arena: larger tensors may
     have been there before.
     """
     engine: Any = tensor.engine

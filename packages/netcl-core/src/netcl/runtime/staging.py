@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.recording import open_here
-from netcl.core.backend.registry import engine_for, ensure_same_backend
 from netcl.core.device.sub_devices import order_after as order_queue_after
 from netcl.core.dtypes import itemsize
+from netcl.core.engine.recording import open_here
+from netcl.core.engine.registry import engine_for, ensure_same_backend
 from netcl.core.errors import ShapeError
 from netcl.core.memory.queue_pools import create_zero_copy_buffer
 from netcl.core.process.opencl import cl

@@ -21,10 +21,10 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
-from netcl.core.backend.protocol import HostTransfer
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import CPUQueue, DeviceHandle, device, get_active_device
 from netcl.core.device.sub_devices import new_queue, order_after
+from netcl.core.engine.protocol import HostTransfer
+from netcl.core.engine.registry import engine_for
 from netcl.core.ops_table import dispatch
 from netcl.core.tensor import Tensor
 

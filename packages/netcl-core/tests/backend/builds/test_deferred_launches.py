@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from netcl.core import DeviceHandle, Tensor, config, manager
-from netcl.core.backend.opencl.builds import build_processes, deferred_launches
-from netcl.core.backend.opencl.builds.build_processes import BuildProcesses
-from netcl.core.backend.registry import engine_for
+from netcl.core.backend.opencl.queue.builds import build_processes, deferred_launches
+from netcl.core.backend.opencl.queue.builds.build_processes import BuildProcesses
 from netcl.core.device import device
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.kernels.primitives import KernelSpec
 from netcl.core.process import late_launches

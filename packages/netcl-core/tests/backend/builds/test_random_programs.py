@@ -14,11 +14,11 @@ import pytest
 
 from netcl import ops
 from netcl.core import DeviceHandle, Tensor, config, manager
-from netcl.core.backend.opencl.builds import deferred_launches
-from netcl.core.backend.opencl.builds.build_processes import Build
+from netcl.core.backend.opencl.queue.builds import deferred_launches
+from netcl.core.backend.opencl.queue.builds.build_processes import Build
 from netcl.core.backend.opencl.queue.launch import Launcher
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
+from netcl.core.engine.registry import engine_for
 from netcl.core.ops_table import dispatch
 from netcl.core.process import late_launches
 from netcl.runtime.capture import capture

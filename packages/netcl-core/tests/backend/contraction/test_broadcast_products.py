@@ -9,7 +9,7 @@ import pytest
 
 from netcl import ops
 from netcl.core import Tensor, config
-from netcl.core.backend.registry import engine_for
+from netcl.core.engine.registry import engine_for
 from netcl.core.testing import masked
 from netcl.core.tuning import measurements
 from netcl.profiling import profile

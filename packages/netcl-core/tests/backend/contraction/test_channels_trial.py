@@ -10,7 +10,7 @@ import pytest
 
 from netcl.core.backend.opencl.contraction import channels_trial, conv
 from netcl.core.backend.opencl.contraction.few_channels import channels_verdict
-from netcl.core.device.child_probe import RIGHT, WRONG, driver_key
+from netcl.core.device.drivers.child_probe import RIGHT, WRONG, driver_key
 from netcl.core.device.health import launch_log
 
 OPTIONS: dict[str, Any] = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}

@@ -269,7 +269,7 @@ def test_an_algorithm_that_is_asked_for_is_taken(engine: Any, monkeypatch: pytes
 
 
 def test_an_epilogue_of_convolutions(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from netcl.core.backend.epilogue import Epilogue, run_alone
+    from netcl.core.engine.epilogue import Epilogue, run_alone
     from netcl.core.expr import Load, parse
 
     expression = parse("fmax(v0 + v1, 0.0f) + v2", [Load(slot, "float32") for slot in range(3)])
@@ -473,9 +473,9 @@ def test_minimal_filtering_in_one_launch_has_the_bits_of_several(
     """Sums of fewer and of more than 64 products, rows that end within a tile, unequal shares of blocks."""
     if not is_opencl_cpu(engine):
         pytest.skip("needs an OpenCL CPU device: GPUs have kernels of their own")
-    from netcl.core.backend.epilogue import Epilogue
     from netcl.core.backend.opencl.contraction import conv
     from netcl.core.backend.opencl.contraction.minimal_filtering import winograd
+    from netcl.core.engine.epilogue import Epilogue
     from netcl.core.expr import Load, parse
 
     expression = parse("fmax(v0 + v1, 0.0f)", [Load(0, dtype), Load(1, dtype)])

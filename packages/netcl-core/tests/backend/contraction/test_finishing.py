@@ -10,11 +10,11 @@ import pytest
 
 from netcl import ops
 from netcl.core import Tensor, manager
-from netcl.core.backend.epilogue import Epilogue, run_alone
 from netcl.core.backend.opencl import templates
-from netcl.core.backend.registry import engine_for
 from netcl.core.device.health import launch_log
 from netcl.core.dtypes import from_bfloat16, numpy_dtype, to_bfloat16
+from netcl.core.engine.epilogue import Epilogue, run_alone
+from netcl.core.engine.registry import engine_for
 from netcl.core.expr import Load, parse
 from netcl.core.testing import masked
 

@@ -181,7 +181,7 @@ EPILOGUES = {
 
 @pytest.mark.parametrize("name", EPILOGUES)
 def test_an_epilogue_is_what_a_pass_of_its_own_would_be(engine: Any, name: str) -> None:
-    from netcl.core.backend.epilogue import Epilogue, run_alone
+    from netcl.core.engine.epilogue import Epilogue, run_alone
     from netcl.core.expr import Load, parse
 
     text, shapes = EPILOGUES[name]
@@ -205,7 +205,7 @@ def test_an_epilogue_is_what_a_pass_of_its_own_would_be(engine: Any, name: str) 
 
 
 def test_an_epilogue_of_thin_and_stacked_products(engine: Any) -> None:
-    from netcl.core.backend.epilogue import added
+    from netcl.core.engine.epilogue import added
 
     for a_shape, b_shape, beside in (
         ((2, 50), (50, 40), (40,)), ((40, 50), (50, 2), (2,)), ((3, 20, 8), (3, 8, 40), (20, 40)),
@@ -221,7 +221,7 @@ def test_an_epilogue_of_thin_and_stacked_products(engine: Any) -> None:
 
 
 def test_an_epilogue_of_reductions_is_refused(engine: Any) -> None:
-    from netcl.core.backend.epilogue import Epilogue
+    from netcl.core.engine.epilogue import Epilogue
     from netcl.core.errors import ExpressionError
     from netcl.core.expr import Load, reduce
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from netcl.core import Tensor, config
-from netcl.core.backend.epilogue import Epilogue, run_alone
-from netcl.core.backend.registry import engine_for
 from netcl.core.device.capabilities import DeviceProfile, profile_of
 from netcl.core.device.health import launch_log
+from netcl.core.engine.epilogue import Epilogue, run_alone
+from netcl.core.engine.registry import engine_for
 from netcl.core.expr import Load, parse
 from netcl.core.kernel_selector import get_kernel_selector
 from netcl.core.testing import masked
@@ -253,8 +253,8 @@ def test_a_unit_that_lies_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_trial_runs_in_a_child_and_finds_a_planted_lie(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels of matrix units")
+    from netcl.core.backend.opencl.contraction import unit_trial
     from netcl.core.backend.opencl.contraction.matrix_unit import matrix_units as kernels
-    from netcl.core.backend.opencl.contraction.matrix_unit import unit_trial
 
     device = engine.queue.device
     assert matrix_units.is_right(device, "wgmma_twin")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netcl.core.backend.epilogue import Epilogue, added
-from netcl.core.backend.registry import engine_for
 from netcl.core.device.health import launch_log
+from netcl.core.engine.epilogue import Epilogue, added
+from netcl.core.engine.registry import engine_for
 from netcl.core.expr import Load
 from netcl.core.testing import masked
 from netcl.core.tuning import matrix_units

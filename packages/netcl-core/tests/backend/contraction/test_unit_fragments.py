@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netcl.core.device.child_probe import RIGHT, SLOWER
+from netcl.core.device.drivers.child_probe import RIGHT, SLOWER
 from netcl.core.tuning.unit_table import INSTRUCTIONS, UNITS
 
 QUICK = ("dpas16", "mfma_f32")
@@ -24,7 +24,7 @@ TWINS = [
 def trial(engine: Any) -> Any:
     if engine.name != "cl":
         pytest.skip("needs an OpenCL device: NumPy has no kernels of matrix units")
-    from netcl.core.backend.opencl.contraction.matrix_unit import unit_trial
+    from netcl.core.backend.opencl.contraction import unit_trial
 
     return unit_trial
 

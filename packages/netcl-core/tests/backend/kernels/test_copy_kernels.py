@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
 from netcl.core.dtypes import SUPPORTED, numpy_dtype
+from netcl.core.engine.registry import engine_for
 from netcl.core.testing import masked
 
 

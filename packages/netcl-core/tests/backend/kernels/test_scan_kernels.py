@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from netcl import ops
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
 from netcl.core.device.health import launch_log
+from netcl.core.engine.registry import engine_for
 from netcl.core.testing import masked
 from netcl.core.tuning.traits import Traits
 

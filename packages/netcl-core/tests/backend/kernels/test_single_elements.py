@@ -10,8 +10,8 @@ import pytest
 
 from netcl.core.backend.opencl.kernels import resample
 from netcl.core.backend.opencl.kernels.windows import window
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
+from netcl.core.engine.registry import engine_for
 from netcl.core.testing import masked
 
 # x, kernel, stride, padding, dilation, and the output's sizes if the floor formula does not give them.

@@ -10,10 +10,10 @@ import pytest
 
 from netcl import ops
 from netcl.core import Tensor, config
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import device
-from netcl.core.device.child_probe import RIGHT, WRONG, driver_key
+from netcl.core.device.drivers.child_probe import RIGHT, WRONG, driver_key
 from netcl.core.device.health import launch_log
+from netcl.core.engine.registry import engine_for
 from netcl.core.testing import masked
 from netcl.core.tuning.traits import Traits
 from netcl.runtime.capture import capture

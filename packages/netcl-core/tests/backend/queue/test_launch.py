@@ -18,8 +18,8 @@ cl = pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
 from netcl.core.backend.opencl.queue import event_free, launch  # noqa: E402
 from netcl.core.backend.opencl.queue.launch import Launcher, launcher_for  # noqa: E402
 from netcl.core.backend.opencl.queue.programs.program_cache import ProgramCache  # noqa: E402
-from netcl.core.backend.recording import Recording  # noqa: E402
-from netcl.core.tensor.storage import Storage  # noqa: E402
+from netcl.core.engine.recording import Recording  # noqa: E402
+from netcl.core.storage.storage import Storage  # noqa: E402
 
 SOURCE = """
 __kernel void axpy(__global float* y, __global const float* x, const float a, const uint n) {

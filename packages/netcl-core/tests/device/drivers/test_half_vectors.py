@@ -9,7 +9,7 @@ import pytest
 
 from netcl.core import Tensor
 from netcl.core.device.drivers import half_vectors
-from netcl.core.device.kernel_objects import new_kernel, raw_program
+from netcl.core.device.drivers.kernel_objects import new_kernel, raw_program
 
 # Each float to half and each half to float at odd addresses; the same by way of local and private memory, and of
 # doubles. LANES are 16, or 8 where the product uses no more (then there is nothing of sixteen to replace).

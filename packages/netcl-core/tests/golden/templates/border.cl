@@ -21,7 +21,7 @@ typedef struct { long size, magic, shift; } divisor;
 
 static inline int quotient(const int n, const divisor by) { return (int)quotient_by(n, by.magic, by.shift); }
 // A border of elements of the tensor itself, and the gradient, for devices with many cores: a work-item computes EACH elements of the
-// result, spaced by the width of a group, whose positions in the last DIMS of six dimensions it finds (division.cl). REFLECT: the
+// result, spaced by the width of a group, and finds their positions in the last DIMS of six dimensions (division.cl). REFLECT: the
 // border is the mirror image without the edge, else it is the edge.
 
 typedef struct {
@@ -65,7 +65,7 @@ __kernel void border(
     }
 }
 
-// The elements of the border that are i, before and behind it; and element k of those of the result that are i.
+// The elements of the border that are i, before and behind it; and element k of the result's that are i.
 #if REFLECT
 #define BEFORE(i, d) (int)((i) > 0 && (i) <= g.low[d])
 #define BEHIND(i, d) (int)((i) < g.extent[d] - 1 && (i) >= g.extent[d] - 1 - g.high[d])

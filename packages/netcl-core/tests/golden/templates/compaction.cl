@@ -29,7 +29,7 @@
         barrier(CLK_LOCAL_MEM_FENCE); \
     }
 
-// Combines the first `n` of `states`, at most `most`, into the first one. Intel's CPU compiler gets a loop with barriers wrong whose
+// Combines the first `n` of `states`, at most `most`, into the first one. Intel's CPU compiler gets a loop with barriers wrong if its
 // end it does not know to be the same for all work-items.
 #define COMBINE(n, most) \
     for (uint far = 1; far < (most); far *= 2) { \
@@ -59,7 +59,7 @@
         COMBINE(n, GROUP) \
     }
 // Stream compaction: lists the elements for which HOLDS(i) is true, which the text before this defines, in order. `count_true` counts
-// those of each chunk of `length` elements, and `list_true` lists them after those of all chunks before. With warps (kernels/warps) a
+// those of each chunk of `length` elements, and `list_true` lists them after the ones of all chunks before. With warps (kernels/warps) a
 // chunk is a tile, and `list_true` looks back at the counts that others publish (look_back.cl) and writes how many there are in all.
 
 

@@ -33,7 +33,7 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 //                   queries of the heads that share them, QUERIES at a time. Gradients by q are summed up in `q_grad`, of
 //                   which each part has its own.
 //
-// Blocks are in local memory (on a CPU: the thread's own cache), those of lanes transposed, so that every product is one of
+// Blocks are in local memory (on a CPU: the thread's own cache), the lanes' blocks transposed, so that every product is one of
 // ROWS numbers by two vectors. Rows are padded with zeros to whole tiles. lse: the logarithm of the divisor of a query's
 // weights, infinite if it has no visible key. Contraction of a*b+c into one rounding is allowed here.
 
@@ -277,7 +277,7 @@ __kernel WIDE void attend_gradients(
                                  slopes + w, VECTORS, queries);
                 for (long row = 0; row < queries; row += ROWS) {
                     for (long e = 0; e < g.width; e += 2 * VECTOR) {
-                        __local REALV* sums = weights;  // whose time is over
+                        __local REALV* sums = weights;  // they are used up
                         multiply(sums, 2, false, 0, 0, (__local REAL*)slopes + row * WIDTH, WIDTH, 1, k_rows + e / VECTOR,
                                  g.width_step / VECTOR, keys);
                         for (long i = 0; i < min((long)ROWS, queries - row); i++) {

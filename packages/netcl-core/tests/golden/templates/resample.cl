@@ -11,7 +11,7 @@
 #define LOAD(p, i) ((p)[i])
 #define STORE(x, p, i) ((p)[i] = (x))
 // Resizing along the middle of three dimensions (before, axis, after): each output is a weighted sum of TAPS neighbours,
-// 1 (nearest), 2 (linear) or 4 (cubic convolution, Keys 1981, a = -0.75), whose positions are held at the borders.
+// 1 (nearest), 2 (linear) or 4 (cubic convolution, Keys 1981, a = -0.75) with positions held at the borders.
 //
 // Output o is at (step * o + start) / unit of the input: whole numbers, so that every device finds the same neighbours.
 // One work-item: blocks of both outer dimensions of the result times a stretch of `width` columns. Neighbours and weights

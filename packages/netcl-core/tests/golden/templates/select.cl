@@ -48,7 +48,7 @@ static inline int differ(const REAL v, const REAL w) {
 // Radix select, most significant digit first: the first elements of each row in the order of keys, up to a position, without
 // sorting it.
 //
-// Per digit: `digits` counts in tables those elements of a chunk whose higher digits are the ones found, and `choose`, after
+// Per digit: `digits` counts in tables the elements of a chunk with the higher digits chosen so far, and `choose`, after
 // the tables are added up, finds the next. Then `ranks` counts what each chunk has before the last wanted key and of its
 // equals, and `collect`, after the ranks are added up, writes the wanted in the order of their positions (`kth`: the position
 // of the last of them). On a CPU `few` goes along whole rows, with the first of each so far in order, and `kth_of_row` halves

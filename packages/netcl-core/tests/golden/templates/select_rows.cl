@@ -66,7 +66,7 @@ static inline int differ(const REAL v, const REAL w) {
         barrier(CLK_LOCAL_MEM_FENCE); \
     }
 
-// Combines the first `n` of `states`, at most `most`, into the first one. Intel's CPU compiler gets a loop with barriers wrong whose
+// Combines the first `n` of `states`, at most `most`, into the first one. Intel's CPU compiler gets a loop with barriers wrong if its
 // end it does not know to be the same for all work-items.
 #define COMBINE(n, most) \
     for (uint far = 1; far < (most); far *= 2) { \
@@ -98,7 +98,7 @@ static inline int differ(const REAL v, const REAL w) {
 // Radix select, most significant digit first, of rows by a work-group each: the first `wanted` elements of a row in the order of
 // keys, sorted (`first_of_rows`), or the position of the one at a given place of that order (`kth_of_rows`).
 //
-// Of equal keys the first positions are wanted: where not all of them are, the digits of positions are selected like those of keys.
+// Of equal keys the first positions are wanted: where not all of them are, the digits of positions are selected like the keys' digits.
 // A long row may be cut in `chunks`; each gives its first elements, and their positions in the row. With NAMED elements
 // their names are given in place of positions.
 // The chosen are collected in any order, as a place is the number of chosen elements before it.

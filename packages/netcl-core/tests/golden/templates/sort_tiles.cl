@@ -69,7 +69,7 @@ typedef struct {
         barrier(CLK_LOCAL_MEM_FENCE); \
     }
 
-// Combines the first `n` of `states`, at most `most`, into the first one. Intel's CPU compiler gets a loop with barriers wrong whose
+// Combines the first `n` of `states`, at most `most`, into the first one. Intel's CPU compiler gets a loop with barriers wrong if its
 // end it does not know to be the same for all work-items.
 #define COMBINE(n, most) \
     for (uint far = 1; far < (most); far *= 2) { \

@@ -23,7 +23,7 @@ static inline int quotient(const int n, const divisor by) { return (int)quotient
 // Images (images, channels, high, wide) become (images, rows, columns, channels): pixel (y, x) at (low_y + spread * y,
 // low_x + spread * x), if that is inside. A work-group moves PIXELS pixels of CHANNELS channels through local memory: a work-item
 // loads VECTOR pixels, which divides high * wide, of two channels, and stores four channels of a pixel. The next `borders`
-// work-groups store zeros at all other places, each at those of ITEMS.
+// work-groups store zeros at all other places, each at ITEMS of them.
 //
 // The other operand becomes rows of `length` elements.
 

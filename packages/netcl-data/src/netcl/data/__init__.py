@@ -88,7 +88,7 @@ __all__ = [
 ]
 
 
-# Names that were those of other classes, in netcl.data.datasets.
+# Names that other classes had, in netcl.data.datasets.
 _RENAMED = ("CIFAR10", "CIFAR100", "ImageFolder", "MNIST")
 
 

@@ -48,13 +48,13 @@ def apply_color_jitter(x: Tensor, brightness: Any = None, contrast: Any = None, 
     if saturation is not None and channels not in (1, 3):
         raise ShapeError(f"apply_color_jitter: saturation needs images of 1 or 3 channels, got {channels}")
     named = {"brightness": brightness, "contrast": contrast, "saturation": saturation if channels == 3 else None}
-    given = {name: _per_image(x, value, name, np.float32) for name, value in named.items() if value is not None}
-    if not given:
+    options = {name: _per_image(x, value, name, np.float32) for name, value in named.items() if value is not None}
+    if not options:
         return x.clone()
     # Three channels as separate inputs, so that one expression reads all of them: one load per channel.
     planes = [_channel(x, at) for at in range(channels)] if channels == 3 else [x]
-    outputs = _jitter(x.dtype, tuple(given), len(planes))
-    made = evaluate(outputs, (*planes, *given.values()))
+    outputs = _jitter(x.dtype, tuple(options), len(planes))
+    made = evaluate(outputs, (*planes, *options.values()))
     if len(made) == 1:
         return made[0]  # type: ignore[no-any-return]
     return ops.cat(list(made), axis=1)

@@ -9,7 +9,7 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.dtypes import get_default_dtype
 from netcl.core.errors import ShapeError
-from netcl.core.tensor import gradients
+from netcl.core.storage import gradients
 from netcl.nn import conv, init, linear, norm
 from netcl.nn.module import Module
 from netcl.nn.placement import queue_of

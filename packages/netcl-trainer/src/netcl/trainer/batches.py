@@ -50,7 +50,7 @@ def _field(value: Any) -> Any:
             )
         value = array
     if not value.shape:
-        raise TypeError("a batch is made of arrays whose first axis counts the samples; the loader gave a 0-d one")
+        raise TypeError("a batch is made of arrays with the samples along the first axis; the loader gave a 0-d one")
     return value
 
 

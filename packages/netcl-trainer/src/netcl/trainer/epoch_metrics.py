@@ -78,11 +78,11 @@ def _hits(counts: Array) -> tuple[Array, Array, Array]:
     """
     if counts.ndim == 3:
         return counts[:, 1, 1], counts[:, 1].sum(axis=1), counts[:, :, 1].sum(axis=1)
-    found, true, said = np.diagonal(counts), counts.sum(axis=1), counts.sum(axis=0)
+    hits, true, said = np.diagonal(counts), counts.sum(axis=1), counts.sum(axis=0)
     if len(counts) == 2:
-        return found[1:], true[1:], said[1:]
+        return hits[1:], true[1:], said[1:]
     there = (true + said) > 0
-    return found[there], true[there], said[there]
+    return hits[there], true[there], said[there]
 
 
 def _mean_ratio(part: Array, whole: Array) -> float:
@@ -92,20 +92,20 @@ def _mean_ratio(part: Array, whole: Array) -> float:
 
 def f1(counts: Array) -> float:
     """Returns F1 = 2 found / (true + said): of the second of two classes, else the mean over the classes or labels."""
-    found, true, said = _hits(counts)
-    return _mean_ratio(2 * found, true + said)
+    hits, true, said = _hits(counts)
+    return _mean_ratio(2 * hits, true + said)
 
 
 def precision(counts: Array) -> float:
     """Returns found / said, averaged as ``f1``."""
-    found, _, said = _hits(counts)
-    return _mean_ratio(found, said)
+    hits, _, said = _hits(counts)
+    return _mean_ratio(hits, said)
 
 
 def recall(counts: Array) -> float:
     """Returns found / true, averaged as ``f1``."""
-    found, true, _ = _hits(counts)
-    return _mean_ratio(found, true)
+    hits, true, _ = _hits(counts)
+    return _mean_ratio(hits, true)
 
 
 class Counts:

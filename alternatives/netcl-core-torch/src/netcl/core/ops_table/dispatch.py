@@ -13,8 +13,8 @@ import torch
 from netcl_core_kit.dispatch import *  # noqa: F403
 from netcl_core_kit.dispatch import OpRow, use
 
-from netcl.core.backend.registry import engine_for, ensure_same_backend
 from netcl.core.dtypes import NAMES, TORCH
+from netcl.core.engine.registry import engine_for, ensure_same_backend
 from netcl.core.errors import (
     DTypeError,
     NetclError,
@@ -27,9 +27,9 @@ from netcl.core.expr import Space as Space
 from netcl.core.expr import evaluate as evaluate
 from netcl.core.expr import evaluate_each as evaluate_each
 from netcl.core.expr import reduce_each as reduce_each
+from netcl.core.storage.gradients import take_kept
 from netcl.core.tensor import Tensor, in_place
 from netcl.core.tensor.generator import drawing_from
-from netcl.core.tensor.gradients import take_kept
 
 
 def _put(row: OpRow, out: Any, result: Any) -> Any:

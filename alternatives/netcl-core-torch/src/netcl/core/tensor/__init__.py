@@ -10,8 +10,8 @@ import torch
 from netcl_core_kit.host import host_data, lengths
 from netcl_core_kit.tensor import TensorBase
 
-from netcl.core.backend.registry import engine_for, is_queue
 from netcl.core.dtypes import NAMES, TORCH, DType, canonical
+from netcl.core.engine.registry import engine_for, is_queue
 from netcl.core.errors import ShapeError
 from netcl.core.tensor import in_place
 

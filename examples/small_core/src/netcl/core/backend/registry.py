@@ -1,6 +1,6 @@
 """The one engine of each queue."""
 
-from netcl.core.backend.protocol import DeviceBackend
+from netcl.core.engine.protocol import DeviceBackend
 from netcl.core.device import CPUQueue, DeviceHandle, get_active_device, manager
 from netcl.core.errors import BackendMismatchError
 

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from netcl.core.backend.protocol import HostTransfer
-from netcl.core.backend.registry import engine_for, is_queue
+from netcl.core.engine.protocol import HostTransfer
+from netcl.core.engine.registry import engine_for, is_queue
 from netcl.core.device import manager
 from netcl.core.dtypes import OBJECTS, canonical, numpy_dtype
 from netcl.core.errors import DTypeError

@@ -1,6 +1,6 @@
 """Writes in place."""
 
-from netcl.core.tensor.views import check_writable
+from netcl.core.storage.views import check_writable
 
 DATA = object()
 

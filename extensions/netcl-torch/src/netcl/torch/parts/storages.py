@@ -10,8 +10,8 @@ import numpy as np
 import netcl as nc
 from netcl.core import Tensor
 from netcl.core.dtypes import DType, itemsize
+from netcl.core.storage.views import UntypedStorage as _Memory
 from netcl.core.tensor.typed_storage import TypedStorage as TypedStorage
-from netcl.core.tensor.views import UntypedStorage as _Memory
 
 TORCH_NAMES = ("TypedStorage", "UntypedStorage")
 

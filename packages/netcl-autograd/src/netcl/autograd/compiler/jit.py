@@ -13,7 +13,7 @@ from netcl.core import Tensor, config
 from netcl.core.ops_table.dispatch import pop_hook, push_hook
 
 if TYPE_CHECKING:
-    from netcl.core.backend.protocol import KernelText
+    from netcl.core.engine.protocol import KernelText
 if TYPE_CHECKING or "tracing" in LEVELS:
     from netcl.autograd.compiler.recorded_trace import Cache, RecordedTrace, Tracer
 

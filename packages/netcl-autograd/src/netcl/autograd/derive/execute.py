@@ -28,8 +28,8 @@ def run_plan(context: GradContext, node: GradNode, grads: list[Tensor | None], w
     plan, program, shapes, needs, scalars = node.static
     loaded: set[int] | None = None
     if None in [None if grad is None else 0 for grad in grads]:  # a tensor compares its elements
-        given = tuple([grad is not None for grad in grads])
-        plan = program.gradients.get((needs, given)) or narrowed(program, shapes, needs, given)
+        present = tuple([grad is not None for grad in grads])
+        plan = program.gradients.get((needs, present)) or narrowed(program, shapes, needs, present)
         loaded = {source for part in plan.programs for source in part.sources}
     saved = node.unpack(loaded)
     if context.create_graph and plan.outputs:

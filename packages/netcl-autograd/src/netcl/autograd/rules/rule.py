@@ -21,7 +21,7 @@ from netcl.autograd.grad_node import (
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
 from netcl.core.ops_table.dispatch import OpRow
-from netcl.core.tensor.gradients import take_kept
+from netcl.core.storage.gradients import take_kept
 
 
 @dataclass(frozen=True)

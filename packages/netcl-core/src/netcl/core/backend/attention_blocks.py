@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Expr, Index, Load, Scalar, apply, cast, reduce
 from netcl.core.layout import aligned
-from netcl.core.tensor.data import TensorData
+from netcl.core.storage.data import TensorData
 
 _NEVER = float("-inf")
 _WORKSPACE = 4 * 2**20  # bytes of scores at a time, in a CPU's caches; a single row may take more

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from netcl.core.backend.interceptors import Interceptor, intercepted, recovered
-from netcl.core.backend.protocol import DeviceBackend
-from netcl.core.backend.recording import open_here
+from netcl.core.engine.interceptors import Interceptor, intercepted, recovered
+from netcl.core.engine.protocol import DeviceBackend
+from netcl.core.engine.recording import open_here
 from netcl.core.errors import ArgumentError, CaptureError, KernelBuildError, OutOfRangeError
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorT
+    from netcl.core.storage.data import TensorT
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.backend.recording import open_here
+from netcl.core.engine.recording import open_here
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
     Action = Callable[[Sequence[TensorData], Sequence[TensorData]], object]
 

@@ -10,7 +10,7 @@ import numpy as np
 from netcl.core.backend.cpu import Array, CPUBackend
 from netcl.core.dtypes import STORAGE
 from netcl.core.errors import NoDataError
-from netcl.core.tensor.data import TensorData, TensorT
+from netcl.core.storage.data import TensorData, TensorT
 from netcl.core.tensor.tensor import Tensor
 
 

@@ -12,13 +12,13 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.backend.interceptors import Interceptor, Layer
 from netcl.core.capture.labels import current, label_launches
+from netcl.core.engine.interceptors import Interceptor, Layer
 from netcl.core.graph.call import LoggedCall, Ref, replaced, tensors_in
-from netcl.core.tensor.data import TensorData
+from netcl.core.storage.data import TensorData
 
 if TYPE_CHECKING:
-    from netcl.core.backend.recording import Recording
+    from netcl.core.engine.recording import Recording
 
 # Arguments that a call writes into; it reads all others.
 _WRITTEN = ("out",)

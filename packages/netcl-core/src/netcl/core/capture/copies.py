@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from netcl.core.graph.call import LoggedCall, Ref
 from netcl.core.layout import contiguous_strides
-from netcl.core.tensor.views import Geometry
+from netcl.core.storage.views import Geometry
 
 __all__ = ["Walk", "composed", "with_composed_copies"]
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from netcl.core.graph.schedule import joined_label
-from netcl.core.ops_table.hook_stack import pop_hook, push_hook
+from netcl.core.process.hook_stack import pop_hook, push_hook
 
 __all__ = ["Labelled", "current", "label_launches", "label_merged", "labelled", "set_layer"]
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.backend.interceptors import intercepted
 from netcl.core.capture.labels import label_launches, label_merged
 from netcl.core.dtypes import OBJECTS
+from netcl.core.engine.interceptors import intercepted
 from netcl.core.expr import Expr, Index, Reduce
 from netcl.core.expr.rewrite import walk
 from netcl.core.graph.call import Ref, is_expression, replaced, run_arguments, tensors_in

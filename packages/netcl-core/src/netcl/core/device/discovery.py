@@ -482,7 +482,7 @@ class DeviceManager:
         if text in ("auto", "cpu", "cpu:0"):
             if preferred is not None and preferred.device_type == "cpu":
                 return preferred
-            # Next to a GPU it prepares data: small works, of which the host reads each result.
+            # Next to a GPU it prepares data: small works, and the host reads each result.
             return self._numpy if self.gpus() else self._best_cpu()
         if text.isdecimal() or (name in _GPU_NAMES and (number.isdecimal() or not number)):
             gpus = self.gpus()

@@ -77,7 +77,7 @@ def check_process() -> None:
 
 def forked_error() -> ForkedProcessError:
     return ForkedProcessError(
-        "this process was forked from one that already used OpenCL, whose devices it cannot use: "
+        "this process was forked from one that already used OpenCL, so it cannot use the devices: "
         "start processes by spawn or forkserver, or fork before the first use of a device"
     )
 

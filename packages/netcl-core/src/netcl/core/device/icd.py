@@ -467,5 +467,5 @@ def _advice(gpu: bool) -> str:
             '"netcl-core[intel]"; `netcl doctor` then measures both.'
         )
     if _chosen_vendors():
-        lines.append("OCL_ICD_VENDORS is set, so only the drivers it names are used; unset it to see those of pip.")
+        lines.append("OCL_ICD_VENDORS is set, so only the drivers it names are used; unset it to see pip's.")
     return " ".join(lines) or "Nothing is missing."

@@ -3,7 +3,7 @@
 Outputs that reduce over the same axes share a kernel. An expression that reduces over different axes in turn is cut
 into stages, unless one work-item of a CPU needs few steps for it; a large reduction to few values is cut into pieces,
 and a second kernel reduces their results. The grouping of a reduction depends on its own axes, not on the other
-expressions of the plan: ``groupings`` compares it between two plans.
+expressions of the plan: ``Target.groupings`` compares it between two plans.
 """
 
 from __future__ import annotations
@@ -60,6 +60,14 @@ class Target:
     def flat_group(self) -> int:
         """The work-items of a group that shares nothing."""
         return 1 if self.is_cpu else min(FLAT_GROUP, self.group)
+
+    def groupings(
+        self, outputs: tuple[Expr, ...], shapes: tuple[Shape, ...], inputs: tuple[Shape, ...]
+    ) -> tuple[frozenset[Any], ...]:
+        """Returns for each output the orders of its reductions of floats: an output has the same bits in two plans with
+        the same orders.
+        """
+        return _groupings(outputs, shapes, inputs, self)
 
 
 @dataclass(frozen=True)
@@ -596,12 +604,9 @@ def _ordered(root: Expr) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def groupings(
+def _groupings(
     outputs: tuple[Expr, ...], shapes: tuple[Shape, ...], inputs: tuple[Shape, ...], target: Target
 ) -> tuple[frozenset[Any], ...]:
-    """Returns for each output the orders of its reductions of floats: an output has the same bits in two plans with the
-    same orders.
-    """
     if not any(map(_ordered, outputs)):
         return (frozenset(),) * len(outputs)
     orders = dict.fromkeys(range(len(inputs)), frozenset[Any]())

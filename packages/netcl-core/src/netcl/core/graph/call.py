@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from netcl.core.backend import interceptors
+from netcl.core.engine import interceptors
 from netcl.core.expr import Expr
 from netcl.core.layout import broadcast_shapes
 from netcl.core.ops_table.program import Bound, Program
-from netcl.core.tensor.data import TensorData
+from netcl.core.storage.data import TensorData
 
 
 class Ref(NamedTuple):
@@ -34,7 +34,7 @@ class LoggedCall:
     ``reads`` are (number, version), ``writes`` numbers. ``kept``: it has side effects, so it is never eliminated.
 
     A call of a traced function is one of a ``row`` with its ``program``, or a reshape; its scalars are places among
-    those of the log. ``node``: it is one of the recorded ops. ``recorded``: gradients flow through it. ``requires`` has
+    the log's. ``node``: it is one of the recorded ops. ``recorded``: gradients flow through it. ``requires`` has
     for each operand if it requires grad.
     """
 

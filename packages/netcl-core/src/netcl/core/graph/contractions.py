@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.backend.epilogue import Epilogue
-from netcl.core.backend.interceptors import Interceptor, Layer, intercepted
+from netcl.core.engine.epilogue import Epilogue
+from netcl.core.engine.interceptors import Interceptor, Layer, intercepted
 from netcl.core.errors import UnsupportedError
 from netcl.core.expr import Expr, Load
 from netcl.core.graph.epilogues import epilogue_expression
-from netcl.core.tensor.data import TensorData
+from netcl.core.storage.data import TensorData
 from netcl.core.tensor.deferred import computation_of, lock, make_deferred
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def as_epilogue(
     """Returns a program of one result on its input ``slot``, the result of ``contraction``, as the contraction's
     epilogue; None if it cannot be one.
 
-    Without fast math the bits must equal those of the program's own kernel, so functions with bits that depend on the
+    Without fast math the bits must equal the program's own kernel's, so functions with bits that depend on the
     driver are not allowed. Cached per program, contraction and values of ``scalars``.
     """
     before = contraction.epilogue

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from netcl.core.backend.epilogue import MAX_OPERANDS, Epilogue, check
 from netcl.core.dtypes import is_floating
+from netcl.core.engine.epilogue import MAX_OPERANDS, Epilogue, check
 from netcl.core.errors import ExpressionError
 from netcl.core.expr import Const, Expr, Load, Scalar
 from netcl.core.expr.nodes import rounded_to_dtype

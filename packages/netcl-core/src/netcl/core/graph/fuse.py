@@ -11,18 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Reduce
 from netcl.core.expr.rewrite import walk
-from netcl.core.expr.schedule import Target
 from netcl.core.graph.call import LoggedCall, Ref, bound_call, is_expression, run_arguments, tensors_in
 from netcl.core.graph.epilogues import is_contraction, with_epilogue
 from netcl.core.graph.legality import alias, extend, has_same_bits, makes_sincos, pays, wide
 from netcl.core.graph.region import Region, fuse
 from netcl.core.graph.schedule import PlannedCall, joined_label, scheduled
 from netcl.core.ops_table.program import Bound
+
+if TYPE_CHECKING:
+    from netcl.core.expr.schedule import Target
 
 _CANDIDATES = 4  # groups that are tried for a call
 _LARGE = 1 << 20  # bytes of a value that is computed a second time, if the step does so, in place of being kept

@@ -7,14 +7,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from netcl.core.dtypes import is_floating
 from netcl.core.expr import Apply, Expr, Load, Reduce
 from netcl.core.expr.cost import RECOMPUTE_BUDGET, repeated
 from netcl.core.expr.nodes import stored
 from netcl.core.expr.rewrite import axes_of, slots, walk
-from netcl.core.expr.schedule import Target, groupings
 from netcl.core.graph.region import (
     LAST,
     MAX_INPUTS,
@@ -28,6 +27,9 @@ from netcl.core.graph.region import (
 )  # fmt: skip
 from netcl.core.layout import aligned
 from netcl.core.ops_table.program import Bound, Program
+
+if TYPE_CHECKING:
+    from netcl.core.expr.schedule import Target
 
 SMALL = 1 << 15  # elements that one work-item may walk alone
 FEW_ROWS = 64
@@ -169,14 +171,14 @@ def _grouped(region: Region, results: tuple[int, ...], ready: Bound, target: Tar
     one by one.
     """
     stage, orders = region.stages[-1], list[frozenset[Any]]()
-    own = groupings(ready.program.outputs, ready.program.shapes, stage.shapes, target)
+    own = target.groupings(ready.program.outputs, ready.program.shapes, stage.shapes)
     for number, output, alone in zip(results, ready.program.outputs, own):
         program = fuse(region, (number,))
         shapes = tuple(
             tensor if there is None else there
             for there, tensor in zip(program.arranged, (region.values[slot].shape for slot in region.inputs))
         )
-        (together,) = groupings(program.outputs, program.shapes, shapes, target)
+        (together,) = target.groupings(program.outputs, program.shapes, shapes)
         before = [region.values[stage.operands[slot]].grouped for slot in slots((output,))]
         apart = alone.union(*before)
         if together != apart or (len(apart) > 1 and any(before) and {alone, *before} - {apart, frozenset()}):
@@ -284,7 +286,7 @@ def makes_sincos(before: Region, after: Region) -> bool:
 
 
 def _angles(region: Region) -> set[Expr]:
-    """Returns the values of which a region has the sine and the cosine."""
+    """Returns the values with both a sine and a cosine in a region."""
     nodes = [node for node in walk([value.expr for value in region.values]) if isinstance(node, Apply)]
     sines, cosines = ({node.args[0] for node in nodes if node.prim.name == name} for name in ("sin", "cos"))
     return sines & cosines

@@ -95,7 +95,7 @@ class Materializer:
         self.compute(Bound(logged.program, operands, numbers), results, tensors)
 
     def _run_program(self, program: Fused, inputs: Sequence[Any], scalars: dict[str, Any], tensors: list[Any]) -> None:
-        """Runs a program; ``tensors`` are those of its first results, the others are for the gradient."""
+        """Runs a program; ``tensors`` hold its first results, the others are for the gradient."""
         region = program.region
         values = [region.values[number] for number in program.results]
         placed = tuple([t if s is None else self.arrange(t, s) for t, s in zip(inputs, program.arranged)])

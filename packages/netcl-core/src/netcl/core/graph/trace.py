@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from netcl.core.backend.interceptors import interception
+from netcl.core.engine.interceptors import interception
 from netcl.core.errors import NetclError, UnsupportedError
 from netcl.core.graph.call import LoggedCall, Ref
 from netcl.core.graph.contractions import Deferral, DeferredContraction, contraction_of
@@ -24,7 +24,7 @@ from netcl.core.graph.schedule import PlannedCall
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.program import Bound, Program, bound
 from netcl.core.ops_table.table import TABLE, OpRow
-from netcl.core.tensor.data import TensorData
+from netcl.core.storage.data import TensorData
 from netcl.core.tensor.deferred import computation_of, force, is_deferred, lock, set_error
 
 NOT_TRACED: Any = object()

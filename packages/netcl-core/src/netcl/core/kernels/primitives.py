@@ -10,7 +10,7 @@ import numpy as np
 
 from netcl.core import config
 from netcl.core.device.capabilities import profile_of
-from netcl.core.device.kernel_objects import new_kernel
+from netcl.core.device.drivers.kernel_objects import new_kernel
 from netcl.core.dtypes import c_type
 from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError, UnsupportedError
 from netcl.core.expr.kernel_source import Argument, KernelSource, KernelText, joined, kernel_text
@@ -18,7 +18,7 @@ from netcl.core.kernels import work_group_tuner
 from netcl.core.kernels.signature import Parameter, convert_scalar, parameters_of
 from netcl.core.memory.queue_pools import BufferHandle, opencl_queue
 from netcl.core.process.opencl import cl
-from netcl.core.tensor.views import flush
+from netcl.core.storage.views import flush
 
 __all__ = [
     "PRIMITIVE_PREAMBLE",
@@ -358,7 +358,7 @@ def _check_memory(queue: Any, arg: Any, where: str) -> None:
             raise BackendMismatchError(f"{where}: the tensor is not on {device}")
         if arg.queue != queue:
             raise BackendMismatchError(
-                f"{where}: the tensor belongs to another queue of {device}, whose work this one does not wait for; "
+                f"{where}: the tensor belongs to another queue of {device}, and this one does not wait for it; "
                 "run the kernel on tensor.queue"
             )
     buffer = getattr(arg, "buffer", arg)

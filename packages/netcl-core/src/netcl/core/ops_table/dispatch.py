@@ -18,8 +18,6 @@ import numpy as np
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import BackendMismatchError, DTypeError, OutOfMemoryError, name_argument, shorten_traceback
 from netcl.core.ops_table.forward_only import warn
-from netcl.core.ops_table.hook_stack import PREDICTOR, Hook, Snapshot, pop_hook, push_hook, snapshot
-from netcl.core.ops_table.hook_stack import hooks_of_thread as _thread
 from netcl.core.ops_table.program import (
     Bound,
     Program,
@@ -48,8 +46,10 @@ from netcl.core.ops_table.table import (
     with_every_axis,
 )
 from netcl.core.process.grad_mode import state
-from netcl.core.tensor import views
-from netcl.core.tensor.data import TensorData, requires_grad
+from netcl.core.process.hook_stack import PREDICTOR, Hook, Snapshot, pop_hook, push_hook, snapshot
+from netcl.core.process.hook_stack import hooks_of_thread as _thread
+from netcl.core.storage import views
+from netcl.core.storage.data import TensorData, requires_grad
 
 __all__ = [
     "TABLE",

@@ -9,7 +9,7 @@ from typing import Any
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ForwardOnlyWarning
 from netcl.core.process.user_frame import call_site, level_outside
-from netcl.core.tensor.data import TensorData
+from netcl.core.storage.data import TensorData
 
 __all__ = ["warn"]
 

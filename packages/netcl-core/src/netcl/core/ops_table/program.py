@@ -16,12 +16,12 @@ from netcl.core.errors import BackendMismatchError, DTypeError, ExpressionError,
 from netcl.core.expr import Expr, Load, Reduce, Scalar, cast, parse
 from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes, reduced_axes
-from netcl.core.ops_table.hook_stack import before_write, event
 from netcl.core.ops_table.records import Record, known
 from netcl.core.ops_table.table import TABLE, OpRow
-from netcl.core.tensor import size
-from netcl.core.tensor.data import TensorData
-from netcl.core.tensor.views import flush
+from netcl.core.process.hook_stack import before_write, event
+from netcl.core.storage import size
+from netcl.core.storage.data import TensorData
+from netcl.core.storage.views import flush
 
 Shape = tuple[int, ...]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from netcl.core.dtypes import DType
 from netcl.core.ops_table.table import TABLE, OpRow
-from netcl.core.tensor.data import TensorData
+from netcl.core.storage.data import TensorData
 
 __all__ = ["Record", "known", "records"]
 

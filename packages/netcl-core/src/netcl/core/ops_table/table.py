@@ -89,7 +89,7 @@ class OpRow:
 
 TABLE: dict[str, OpRow] = {}
 
-# Other spellings of a parameter, PyTorch's or NumPy's -> candidates, of which the one that a row has is taken; all are
+# Other spellings of a parameter, PyTorch's or NumPy's -> candidates: the one that a row has is taken; all are
 # accepted. unbiased is correction 1 or 0, as True and False are.
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "dim": ("axis",), "keepdim": ("keepdims",), "pad": ("padding",), "dims": ("axes", "axis", "reps"),
@@ -103,7 +103,7 @@ _OF_ROW: dict[str, dict[str, str]] = {
     "expand": {"size": "shape"}, "heaviside": {"values": "b"}, "prelu": {"weight": "alpha"},
     "searchsorted": {"input": "values"}, "take": {"index": "indices"},
 }  # fmt: skip
-# Ops of which empty axes are every axis, given by position or as ``dim`` or ``dims`` in PyTorch's call forms: the
+# Ops that take empty axes for every axis, given by position or as ``dim`` or ``dims`` in PyTorch's call forms: the
 # position of the axes. By NumPy's name ``axis`` they are no axis; of ``any`` and ``all`` they are none by all names.
 EMPTY_IS_EVERY_AXIS = {
     "amax": 1, "amin": 1, "argmax": 1, "argmin": 1, "count_nonzero": 1, "logsumexp": 1, "max": 1, "mean": 1, "min": 1,

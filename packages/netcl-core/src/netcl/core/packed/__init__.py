@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from netcl.core.packed.formats import FORMATS
+from netcl.core.engine.packed_formats import FORMATS
 from netcl.core.packed.quantize import quantize
 from netcl.core.packed.tensor import PackedTensor
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from netcl.core.dtypes import is_floating
+from netcl.core.engine.packed_formats import format_of
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.ops_table.dispatch import call
-from netcl.core.packed.formats import format_of
 from netcl.core.packed.tensor import PackedTensor
 from netcl.core.tensor import Tensor
 
@@ -21,7 +21,7 @@ def quantize(weight: Any, format: str) -> PackedTensor:
     """Returns a matrix (rows, columns), a tensor or an array of floats, in a packed format: Q8_0, Q4_0 or Q4_K.
 
     Q8_0 and Q4_0 scale each block to its largest number. Q4_K fits scale and minimum of 32 neighbours by least squares.
-    Numbers that are not finite, or of a block whose scale is beyond float16, have no packed form: the result has other
+    Numbers that are not finite, or in a block with a scale beyond float16, have no packed form: the result has other
     numbers in their block.
     """
     row = format_of(format)

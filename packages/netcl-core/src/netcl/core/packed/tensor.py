@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from netcl.core.engine.packed_formats import Format, format_of
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.ops_table.dispatch import call
-from netcl.core.packed.formats import Format, format_of
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.tensor import queue_of
 

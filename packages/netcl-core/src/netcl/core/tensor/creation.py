@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core.backend.recording import unrecorded
-from netcl.core.backend.registry import cpu_engine, engine_for
 from netcl.core.dtypes import canonical
+from netcl.core.engine.recording import unrecorded
+from netcl.core.engine.registry import cpu_engine, engine_for
 from netcl.core.errors import shorten_traceback
 from netcl.core.ops_table import dispatch
-from netcl.core.tensor.host import check_shape, to_storage
+from netcl.core.storage.host import check_shape, to_storage
 from netcl.core.tensor.methods import Methods
 from netcl.core.tensor.operators import ResultT
 
 if TYPE_CHECKING:
-    from netcl.core.backend.protocol import DeviceBackend
+    from netcl.core.engine.protocol import DeviceBackend
 
 Array = np.ndarray[Any, Any]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from netcl.core.tensor.data import TensorData
-from netcl.core.tensor.gradients import LATER, RECORDED
-from netcl.core.tensor.storage import Computation as Computation
-from netcl.core.tensor.storage import Failed, Storage
-from netcl.core.tensor.storage import lock as lock
+from netcl.core.storage.data import TensorData
+from netcl.core.storage.gradients import LATER, RECORDED
+from netcl.core.storage.storage import Computation as Computation
+from netcl.core.storage.storage import Failed, Storage
+from netcl.core.storage.storage import lock as lock
 
 
 def is_deferred(value: Any) -> bool:

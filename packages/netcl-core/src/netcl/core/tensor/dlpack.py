@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.protocol import SharesMemory
+from netcl.core.engine.protocol import SharesMemory
 from netcl.core.layout import contiguous_strides
-from netcl.core.tensor import views
+from netcl.core.storage import views
 
 Array = np.ndarray[Any, Any]
 

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core import dtypes, layout
-from netcl.core.backend.registry import engine_for
 from netcl.core.dtypes import get_default_dtype
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import ArgumentError, ShapeError, from_here
 from netcl.core.expr import Expr, Index, Scalar, cast
 from netcl.core.ops_table import dispatch
+from netcl.core.storage.host import check_shape, to_storage
 from netcl.core.tensor import dlpack
 from netcl.core.tensor.generator import Generator, drawing_from
-from netcl.core.tensor.host import check_shape, to_storage
 from netcl.core.tensor.host_bounds import check_elements
 from netcl.core.tensor.memory_format import Accepted, check_accepted
 from netcl.core.tensor.methods import with_zero_gradient
@@ -438,20 +438,21 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Returns the coordinates of a grid: tensor i varies along axis i; with ``indexing="xy"`` the first two axes are
     exchanged. Raises ShapeError for tensors of more than one axis.
     """
-    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    vectors = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
     if indexing not in ("ij", "xy"):
         raise ArgumentError(f"meshgrid: expected indexing 'ij' or 'xy', got {indexing!r}")
-    if any(x.ndim > 1 for x in given):
-        raise ShapeError(f"meshgrid: expected vectors, got shapes {[x.shape for x in given]}")
+    if any(x.ndim > 1 for x in vectors):
+        raise ShapeError(f"meshgrid: expected vectors, got shapes {[x.shape for x in vectors]}")
     order = (
-        [1, 0, *builtins.range(2, len(given))]
-        if indexing == "xy" and len(given) > 1
-        else list(builtins.range(len(given)))
+        [1, 0, *builtins.range(2, len(vectors))]
+        if indexing == "xy" and len(vectors) > 1
+        else list(builtins.range(len(vectors)))
     )
     axis_of = {which: axis for axis, which in enumerate(order)}
-    shape = tuple(int(given[which].size) for which in order)
+    shape = tuple(int(vectors[which].size) for which in order)
     spread = (
-        x.reshape([-1 if axis == axis_of[i] else 1 for axis in builtins.range(len(given))]) for i, x in enumerate(given)
+        x.reshape([-1 if axis == axis_of[i] else 1 for axis in builtins.range(len(vectors))])
+        for i, x in enumerate(vectors)
     )
     return tuple(x.expand(shape).clone() for x in spread)
 
@@ -605,14 +606,14 @@ def normal(
         return _drawn(generator, "normal", mean, std, shape=check_shape(size), **options)
     if not isinstance(std, Tensor) and not std >= 0:
         raise ArgumentError(f"normal: expected std of 0 or more, got {std}")
-    given = [x for x in (mean, std) if isinstance(x, Tensor)]
-    if not given:
+    moments = [x for x in (mean, std) if isinstance(x, Tensor)]
+    if not moments:
         raise TypeError("normal of two numbers needs a size: nc.normal(0.0, 1.0, (2, 3))")
-    shape = np.broadcast_shapes(*(x.shape for x in given))
+    shape = np.broadcast_shapes(*(x.shape for x in moments))
     with drawing_from(generator):
-        noise = dispatch.call("normal", 0.0, 1.0, shape=shape, dtype=given[0].dtype, queue=given[0].engine.queue)
+        noise = dispatch.call("normal", 0.0, 1.0, shape=shape, dtype=moments[0].dtype, queue=moments[0].engine.queue)
     mean, std = (x.detach() if isinstance(x, Tensor) else x for x in (mean, std))
-    return with_zero_gradient(noise * std + mean, *given)  # type: ignore[no-any-return]
+    return with_zero_gradient(noise * std + mean, *moments)  # type: ignore[no-any-return]
 
 
 def rand_like(

@@ -8,10 +8,10 @@ from typing import Any
 from netcl.core import dtypes, layout
 from netcl.core.errors import ShapeError, from_here
 from netcl.core.ops_table import dispatch
-from netcl.core.tensor.size import Size
+from netcl.core.storage.size import Size
+from netcl.core.storage.views import UntypedStorage
 from netcl.core.tensor.tensor import Tensor
 from netcl.core.tensor.typed_storage import TypedStorage
-from netcl.core.tensor.views import UntypedStorage
 
 
 def _call(name: str, *args: Any, **kwargs: Any) -> Any:
@@ -27,8 +27,8 @@ def broadcast_shapes(*shapes: Any) -> Size:
     >>> broadcast_shapes((3, 1), (2, 1, 4), 4)
     netcl.Size([2, 3, 4])
     """
-    given = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
-    return Size(layout.broadcast_shapes(given, "broadcast_shapes") if given else ())
+    sizes = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    return Size(layout.broadcast_shapes(sizes, "broadcast_shapes") if sizes else ())
 
 
 def typename(obj: Any) -> str:
@@ -84,8 +84,8 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tens
 
 def chain_matmul(*matrices: Any, out: Tensor | None = None) -> Tensor:
     """Returns the product of matrices, multiplied in the order with the fewest operations: ``linalg.multi_dot``."""
-    given = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
-    return _call("linalg_multi_dot", list(given), **({} if out is None else {"out": out}))  # type: ignore[no-any-return]
+    factors = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
+    return _call("linalg_multi_dot", list(factors), **({} if out is None else {"out": out}))  # type: ignore[no-any-return]
 
 
 @dispatch.takes_out
@@ -269,7 +269,7 @@ def gru_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
     """Returns the next state of a GRU: input (N, in), state (N, H), weights (3 H, in) and (3 H, H), gates r, z, n."""
-    x, h = (_call("chunk", one, 3, 1) for one in _both(input, hx, w_ih, w_hh, b_ih, b_hh))
+    x, h = (_call("chunk", operand, 3, 1) for operand in _both(input, hx, w_ih, w_hh, b_ih, b_hh))
     reset, update = (_call("sigmoid", _call("add", x[k], h[k])) for k in (0, 1))
     new = _call("tanh", _call("add", x[2], _call("mul", reset, h[2])))
     return _call("add", new, _call("mul", update, _call("sub", hx, new)))  # type: ignore[no-any-return]
@@ -294,7 +294,7 @@ def rnn_relu_cell(
 
 def _copied(value: Any) -> Any:
     if isinstance(value, (tuple, list)):
-        return tuple(_call("clone", one) for one in value)
+        return tuple(_call("clone", element) for element in value)
     return _call("clone", value)
 
 

@@ -3,7 +3,7 @@
 A draw takes its numbers from the generator that ``drawing_from`` sets in the calling thread, else from the process's,
 which ``standing_in`` replaces in that thread alone. NETCL_SEED seeds the process's generator; without it each process
 is different. A generator with other ``numbers`` than "philox" gives draws on CPUs the numbers of a class in
-``HOST_NUMBERS``, which extensions fill: with "mt19937" they are those of PyTorch. GPUs, dropout and captured steps use
+``HOST_NUMBERS``, which extensions fill: with "mt19937" they are PyTorch's. GPUs, dropout and captured steps use
 its Philox counters.
 """
 
@@ -130,8 +130,8 @@ class Generator:
         """Returns the seed that the generator was last given."""
         with lock:
             if self._seed is None:  # the process's, at its first use
-                given = config.get("SEED")
-                self._seed = int.from_bytes(os.urandom(8), "little") if given is None else int(given) % 2**64
+                setting = config.get("SEED")
+                self._seed = int.from_bytes(os.urandom(8), "little") if setting is None else int(setting) % 2**64
             return self._seed
 
     def get_state(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from netcl.core.backend.recording import open_here
+from netcl.core.engine.recording import open_here
 from netcl.core.tensor.generator import generator_of_thread, lock
 
 
@@ -18,6 +18,6 @@ def draw_on_host(engine: Any, kind: str, *arguments: Any) -> Any:
     host = generator_of_thread().host
     if host is None or engine.handle.device_type.lower() != "cpu" or open_here(engine) is not None:
         return None
-    given = [one.to_host() if hasattr(one, "to_host") else one for one in arguments]
+    values = [argument.to_host() if hasattr(argument, "to_host") else argument for argument in arguments]
     with lock:
-        return getattr(host, kind)(*given)
+        return getattr(host, kind)(*values)

@@ -12,10 +12,10 @@ from netcl.core import dtypes
 from netcl.core.errors import BackendMismatchError, DTypeError, ShapeError, shorten_traceback
 from netcl.core.layout import aligned
 from netcl.core.ops_table import dispatch
-from netcl.core.ops_table.hook_stack import before_write, event
-from netcl.core.tensor import gradients, views
-from netcl.core.tensor.data import TensorData
-from netcl.core.tensor.host import to_storage
+from netcl.core.process.hook_stack import before_write, event
+from netcl.core.storage import gradients, views
+from netcl.core.storage.data import TensorData
+from netcl.core.storage.host import to_storage
 
 DATA = gradients.Mark("data of another tensor")
 _COUNTED = nullcontext()

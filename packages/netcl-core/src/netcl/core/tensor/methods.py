@@ -35,11 +35,12 @@ from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import TABLE
 from netcl.core.process import grad_mode, naming
 from netcl.core.process.user_frame import level_outside
-from netcl.core.tensor import in_place, memory_format, method_names, views
+from netcl.core.storage import views
+from netcl.core.storage.size import Size
+from netcl.core.tensor import in_place, memory_format, method_names
 from netcl.core.tensor.generator import Generator, drawing_from
 from netcl.core.tensor.host_draws import draw_on_host
 from netcl.core.tensor.operators import Operators, ResultT, check_power
-from netcl.core.tensor.size import Size
 
 # Functions here that also exist as ``name_``, which gives the tensor the values of the result.
 _IN_PLACE = """
@@ -67,8 +68,8 @@ def _is_tensor(value: Any) -> bool:
 
 def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
     """Lengths that were passed one by one, or as one sequence."""
-    one: Any = given[0] if len(given) == 1 and not isinstance(given[0], int) else given
-    return tuple([operator.index(size) for size in (one if isinstance(one, tuple) or np.ndim(one) else (one,))])
+    sizes: Any = given[0] if len(given) == 1 and not isinstance(given[0], int) else given
+    return tuple([operator.index(size) for size in (sizes if isinstance(sizes, tuple) or np.ndim(sizes) else (sizes,))])
 
 
 def _named(given: tuple[Any, ...], by_name: Any) -> tuple[Any, ...]:
@@ -183,7 +184,7 @@ def permute(x: Any, *axes: Any, dims: Any = None) -> Any:
 def transpose(x: Any, *axes: Any, dim0: int | None = None, dim1: int | None = None) -> Any:
     """Two axes exchanged; none given reverses all axes, and more are a permutation, as in NumPy."""
     if dim0 is not None or dim1 is not None:
-        axes = (*axes, *(one for one in (dim0, dim1) if one is not None))
+        axes = (*axes, *(axis for axis in (dim0, dim1) if axis is not None))
     return _call("transpose", x, axes=_sizes(axes) if axes else ())
 
 
@@ -270,7 +271,7 @@ def unfold(x: Any, dimension: int, size: int, step: int) -> Any:
         return unfold(ravel(x), 0, size, step)[0]
     length = x.shape[at]
     count = (length - size) // step + 1 if step > 0 else 0
-    if 0 < size <= step and count > 0 and count * step <= length:  # slices, of which the gradient is a copy
+    if 0 < size <= step and count > 0 and count * step <= length:  # slices: their gradient is a copy
         whole = _call("narrow", x, at, 0, count * step)
         return movedim(_call("narrow", unflatten(whole, at, (count, step)), at + 1, 0, size), at + 1, -1)
     return _call("windows", x, at, size, step)
@@ -1169,10 +1170,10 @@ def nanquantile(x: Any, q: Any, dim: int | None = None, keepdim: bool = False, *
         else:
             raise ArgumentError(f"nanquantile: no interpolation {interpolation!r}")
         ends = [_call("gather", ranked, at, each.astype("int64")) for each in (low, high)]
-        one = _call("lerp", *ends, weight)
-        values.append(one if keepdim and dim is not None else _call("squeeze", one, at))
+        value = _call("lerp", *ends, weight)
+        values.append(value if keepdim and dim is not None else _call("squeeze", value, at))
     if keepdim and dim is None:
-        values = [_call("reshape", one, shape=(1,) * x.ndim) for one in values]
+        values = [_call("reshape", value, shape=(1,) * x.ndim) for value in values]
     return _call("stack", values, 0) if shares.ndim else values[0]
 
 
@@ -1332,9 +1333,9 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     """Returns a copy: its elements under the mask are the elements of ``source``, in order; ``x`` and the mask
     broadcast. ShapeError if the elements are too few.
     """
-    given = mask.to_host() if _is_tensor(mask) else np.asarray(mask)
-    shape = broadcast_shapes((x.shape, given.shape), "masked_scatter")
-    chosen, x = np.broadcast_to(given, shape), x if x.shape == shape else _call("expand", x, shape)
+    elements = mask.to_host() if _is_tensor(mask) else np.asarray(mask)
+    shape = broadcast_shapes((x.shape, elements.shape), "masked_scatter")
+    chosen, x = np.broadcast_to(elements, shape), x if x.shape == shape else _call("expand", x, shape)
     wanted = int(chosen.sum())
     if source.size < wanted:
         raise ShapeError(f"masked_scatter: {wanted} elements under the mask and {int(source.size)} in the source")
@@ -1673,7 +1674,7 @@ def _restructuring(name: str) -> None:
     _FUNCTIONS[f"{name}_"] = change
 
 
-# Methods of which the form ``name_`` changes the shape and the strides of the tensor, and writes nothing.
+# Methods with a form ``name_`` that changes the shape and the strides of the tensor, and writes nothing.
 RESTRUCTURING = ("as_strided", "squeeze", "unsqueeze", "transpose", "t", "swapaxes", "swapdims")
 for _name in RESTRUCTURING:
     _restructuring(_name)
@@ -1788,7 +1789,7 @@ addmv as_strided clamp clamp_max clamp_min clip conj_physical deg2rad detach fil
 round zero
 """
 
-# Rows of which PyTorch's function has a parameter that only the method has.
+# Rows with a parameter of PyTorch's function that only the method has.
 _EXTENDED = {
     "add": "alpha", "sub": "alpha", "div": "rounding_mode", "round": "decimals", "sum": "dtype", "mean": "dtype",
     "prod": "dtype", "softmax": "dtype", "log_softmax": "dtype",
@@ -1797,7 +1798,7 @@ _EXTENDED = {
 # Rows that take more shapes than the method, which is PyTorch's.
 _NARROWER = ("dot",)
 
-# Rows that take numbers, of which the method takes tensors too, and refuses a call without either.
+# Rows that take numbers: the method takes tensors too, and refuses a call without either.
 _OF_NUMBERS = ("clamp", "clip")
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError
 from netcl.core.ops_table import dispatch
+from netcl.core.storage.data import TensorData
+from netcl.core.storage.host import to_storage
 from netcl.core.tensor import in_place
-from netcl.core.tensor.data import TensorData
-from netcl.core.tensor.host import to_storage
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -35,8 +35,8 @@ def set_printoptions(
         if profile not in _PROFILES:
             raise ValueError(f"set_printoptions: expected a profile of {', '.join(_PROFILES)}, got {profile!r}")
         _options.update(_PROFILES[profile])
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
-    for name, value in given.items():
+    options = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    for name, value in options.items():
         if value is not None:
             if not value >= 0:
                 raise ValueError(f"set_printoptions: {name} {value} must not be negative")

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from netcl.core import dtypes
-from netcl.core.backend.registry import engine_for
 from netcl.core.device.discovery import DeviceHandle
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import ShapeError, UnsupportedError, from_here
 from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.table import OpRow, by_own_names
 from netcl.core.process.grad_mode import state
-from netcl.core.tensor.host import check_shape, to_storage
+from netcl.core.storage.host import check_shape, to_storage
+from netcl.core.storage.size import Count, Size
 from netcl.core.tensor.memory_format import layout as Layout
 from netcl.core.tensor.memory_format import sparse_coo, sparse_csr
-from netcl.core.tensor.size import Count, Size
 from netcl.core.tensor.sparse_pattern import Array, Pattern
 from netcl.core.tensor.tensor import Tensor, queue_of
 
-# Functions that are 0 at 0, of which only stored elements are computed.
+# Functions that are 0 at 0: only stored elements are computed.
 _AT_ZERO = """
 abs asin asinh atan atanh ceil erf erfinv expm1 floor log1p neg relu round sign sin sinh sqrt square tan tanh trunc
 """
@@ -257,8 +257,8 @@ class SparseTensor:
 
     def to(self, *args: Any, **kwargs: Any) -> SparseTensor:
         """This tensor on a device and in a dtype, as ``Tensor.to``; itself if nothing changes."""
-        given = tuple(one._elements if isinstance(one, SparseTensor) else one for one in args)
-        moved = self._elements.to(*given, **kwargs)
+        arguments = tuple(value._elements if isinstance(value, SparseTensor) else value for value in args)
+        moved = self._elements.to(*arguments, **kwargs)
         return self if moved is self._elements else self._like(moved)
 
     def astype(self, dtype: Any) -> SparseTensor:
@@ -589,7 +589,7 @@ def _permute(x: SparseTensor, axes: Iterable[Any]) -> SparseTensor:
     sparse = x.sparse_dim()
     if sorted(order) != list(range(x.ndim)) or any((axis < sparse) != (at < sparse) for at, axis in enumerate(order)):
         raise ShapeError(
-            f"permute: {order} of shape {tuple(x.shape)}, of which {sparse} axes have positions; these and the others "
+            f"permute: {order} of shape {tuple(x.shape)}, where {sparse} axes have positions; these and the others "
             "stay among themselves",
             op="permute",
         )
@@ -671,12 +671,12 @@ def matmul(a: Any, b: Any, tile: int = 16, *, transpose_a: bool = False, transpo
     """Returns a @ b of one or two sparse matrices: sparse if both are, else dense. Two axes at most."""
     a = a.mT if transpose_a else a
     b = b.mT if transpose_b else b
-    for one in (a, b):
-        if isinstance(one, np.ndarray) or not isinstance(one, (Tensor, SparseTensor)):
-            _refuse("matmul", f"takes tensors, not {builtins.type(one).__name__}")
+    for matrix in (a, b):
+        if isinstance(matrix, np.ndarray) or not isinstance(matrix, (Tensor, SparseTensor)):
+            _refuse("matmul", f"takes tensors, not {builtins.type(matrix).__name__}")
     if b.ndim not in (1, 2) or a.ndim not in (1, 2) or a.shape[-1] != b.shape[0]:
         raise ShapeError(
-            f"matmul: shapes {tuple(a.shape)} and {tuple(b.shape)} of which one is sparse; they are matrices or "
+            f"matmul: shapes {tuple(a.shape)} and {tuple(b.shape)}, one of them sparse; they are matrices or "
             "vectors, and the last length of the first equals the first of the second",
             op="matmul",
         )

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 import numpy as np
 
 from netcl.core import dtypes
-from netcl.core.backend.registry import cpu_engine, engine_for, is_queue
 from netcl.core.device.discovery import DeviceHandle, manager
 from netcl.core.device.discovery import device as device_context
+from netcl.core.engine.registry import cpu_engine, engine_for, is_queue
 from netcl.core.errors import (
     ArgumentError,
     BackendMismatchError,
@@ -27,22 +27,23 @@ from netcl.core.errors import (
 )
 from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
-from netcl.core.ops_table.hook_stack import before_write, event, hooks_of_thread, settle
 from netcl.core.process import naming
-from netcl.core.tensor import dlpack, gradients, in_place, printing
+from netcl.core.process.hook_stack import before_write, event, hooks_of_thread, settle
+from netcl.core.storage import gradients
+from netcl.core.storage.host import check_shape, to_storage
+from netcl.core.storage.size import Count
+from netcl.core.storage.storage import Storage, Upload, lock
+from netcl.core.storage.views import Geometry, UntypedStorage, ViewStorage, flush, geometry_of
+from netcl.core.tensor import dlpack, in_place, printing
 from netcl.core.tensor.absent import ABSENT, AbsentMember
 from netcl.core.tensor.creation import Creation
-from netcl.core.tensor.host import check_shape, to_storage
 from netcl.core.tensor.memory_format import channels_last, channels_last_3d, check_format
-from netcl.core.tensor.size import Count
-from netcl.core.tensor.storage import Storage, Upload, lock
 from netcl.core.tensor.typed_storage import TypedStorage
-from netcl.core.tensor.views import Geometry, UntypedStorage, ViewStorage, flush, geometry_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from netcl.core.backend.protocol import HostTransfer
+    from netcl.core.engine.protocol import HostTransfer
 
 Array = np.ndarray[Any, Any]
 _T = TypeVar("_T", bound="Tensor")
@@ -65,7 +66,7 @@ class _FromHost:
         return owner._from_host if instance is None else instance.write
 
 
-# The slots are those of TensorData; the fields of the original API's dataclass are read through them.
+# The slots are TensorData's; the fields of the original API's dataclass are read through them.
 @dataclass(init=False, eq=False, repr=False)
 class Tensor(Creation["Tensor"]):
     """An n-dimensional array on a device: contiguous, of fixed shape and dtype.
@@ -78,7 +79,7 @@ class Tensor(Creation["Tensor"]):
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # for dataclasses.fields; the types are those of the slots and properties
+    if not TYPE_CHECKING:  # for dataclasses.fields; the slots and properties have the types
         buffer: Any
         shape: tuple[int, ...]
         dtype: dtypes.DType
@@ -125,7 +126,7 @@ class Tensor(Creation["Tensor"]):
         """``Tensor(3, 4)`` has these sizes and undefined values, ``Tensor([1.0, 2.0])`` the values of a list, an array
         or a tensor; both have the default dtype and are on the active device. Else the fields of a tensor on a buffer.
         """
-        if not fields and all(type(one) is int for one in args):
+        if not fields and all(type(size) is int for size in args):
             self._adopt(type(self).empty(check_shape(args or (0,)), dtypes.get_default_dtype()))
         elif len(args) == 1 and "shape" not in fields:
             if fields:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from netcl.core.dtypes import set_default_dtype
+from netcl.core.storage.size import Size
 from netcl.core.tensor import factories
-from netcl.core.tensor.size import Size
 from netcl.core.tensor.tensor import Tensor
 
 
@@ -90,7 +90,7 @@ class BoolTensor(FloatTensor):
 
 
 _BY_NAME = {
-    one.__name__: one for one in (FloatTensor, DoubleTensor, HalfTensor, BFloat16Tensor)
+    kind.__name__: kind for kind in (FloatTensor, DoubleTensor, HalfTensor, BFloat16Tensor)
 }  # of floating dtypes alone
 
 

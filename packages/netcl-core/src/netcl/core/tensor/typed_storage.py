@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from netcl.core.tensor.views import UntypedStorage, root_tensor
+from netcl.core.storage.views import UntypedStorage, root_tensor
 
 
 class TypedStorage:

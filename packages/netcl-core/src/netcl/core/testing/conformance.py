@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.protocol import DeviceBackend
-from netcl.core.backend.registry import cpu_engine, engine_for
 from netcl.core.device.capabilities import DeviceProfile
 from netcl.core.device.discovery import DeviceHandle, device, manager
 from netcl.core.dtypes import from_bfloat16, is_floating, to_bfloat16
+from netcl.core.engine.protocol import DeviceBackend
+from netcl.core.engine.registry import cpu_engine, engine_for
 from netcl.core.errors import NetclError, UnsupportedError
 from netcl.core.ops_table.dispatch import TABLE, Domain, OpRow, call_row, row_of
 from netcl.core.tensor.tensor import Tensor

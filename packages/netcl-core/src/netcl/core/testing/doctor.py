@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from netcl.core import config
-from netcl.core.backend.registry import engine_for
 from netcl.core.device import icd, plugins
 from netcl.core.device.capabilities import profile_of
-from netcl.core.device.child_probe import child_environment
 from netcl.core.device.discovery import DeviceHandle, device, manager
+from netcl.core.device.drivers.child_probe import child_environment
+from netcl.core.engine.registry import engine_for
 from netcl.core.testing import conformance
 from netcl.core.testing.distribution_check import find_conflicts
 from netcl.core.testing.doctor_page import Examination, Job, Row, page

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.protocol import DeviceBackend
-from netcl.core.backend.registry import cpu_engine
 from netcl.core.dtypes import from_bfloat16, integer_range, is_floating, is_unsigned, to_bfloat16
+from netcl.core.engine.protocol import DeviceBackend
+from netcl.core.engine.registry import cpu_engine
 from netcl.core.errors import DTypeError
 from netcl.core.ops_table.dispatch import TABLE, OpRow, call_row, row_of
 from netcl.core.tensor.tensor import Tensor

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from netcl.core.backend.protocol import DeviceBackend
-from netcl.core.backend.registry import engine_for
 from netcl.core.config import get
 from netcl.core.device.discovery import DeviceHandle, device, manager
+from netcl.core.engine.protocol import DeviceBackend
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import DeviceNotFoundError
 
 # Tests look at the launches of a call when it returns, and two processes share the cores.

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.protocol import DeviceBackend
-from netcl.core.backend.registry import cpu_engine
 from netcl.core.dtypes import integer_range, is_floating, is_unsigned
+from netcl.core.engine.protocol import DeviceBackend
+from netcl.core.engine.registry import cpu_engine
 from netcl.core.errors import NetclError
 from netcl.core.ops_table.dispatch import TABLE, OpRow, row_of
 from netcl.core.testing.conformance import Case, expected, op_cases, run_case
@@ -79,7 +79,7 @@ _ROUNDED = {
     "kl_div", "kl_terms", "absolute_error", "huber_error", "smooth_error", "avg_pool_grad", "adaptive_avg_pool_grad",
 }  # fmt: skip
 
-# Rows of which drivers round an operand to shorts, 32 neighbours with one scale: infinities become NaN.
+# Rows where drivers round an operand to shorts, 32 neighbours with one scale: infinities become NaN.
 _AS_SHORTS = ("packed_product",)
 
 

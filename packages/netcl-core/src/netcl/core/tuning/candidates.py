@@ -410,7 +410,7 @@ class SizeRow(NamedTuple):
     """A variant of the original API, which names one for sizes: the first row of an op with
     ``applies(profile, sizes, flags)``.
 
-    ``tile`` is (m, n, k); ``work`` the outputs of a work-item along m and n, ``lanes`` those of a vector, 0 if the
+    ``tile`` is (m, n, k); ``work`` the outputs of a work-item along m and n, ``lanes`` the ones of a vector, 0 if the
     device decides.
     """
 
@@ -426,7 +426,7 @@ def _flops(sizes: tuple[int, ...]) -> int:
     return 2 * prod(sizes)
 
 
-_WHOLE = (None, 4, 4)  # the tile, outputs and lanes of a row whose kernel has no tile
+_WHOLE = (None, 4, 4)  # the tile, outputs and lanes of a row with a kernel without tiles
 
 # Sizes of conv2d are the kernel, the stride and the positions of the output.
 SIZE_ROWS: dict[str, tuple[SizeRow, ...]] = {

@@ -14,7 +14,7 @@ from typing import Any
 
 from netcl.core import config
 from netcl.core.device.capabilities import DeviceProfile, device_profile
-from netcl.core.device.child_probe import driver_key, stored, verdict
+from netcl.core.device.drivers.child_probe import driver_key, stored, verdict
 from netcl.core.process.settings import usable_cores
 from netcl.core.tuning.problems import Contraction, Geometry, dense_steps
 from netcl.core.tuning.tiles import LAUNCH_US, tile_time, tiles_of, wide_times
@@ -47,7 +47,7 @@ _MOST_CHILDREN = 4  # of a trial: an H200's takes 10 to 17 s in one and 4 to 7 s
 _FOR_BOTH = 8  # cores on which attention is tried next to products
 # Of a large GPU (H100), for estimates: products of a compute unit in a microsecond (a tile has a share of them).
 _PRODUCTS_PER_US = 2.65e6
-# Of float32 operands in parts: the time of a product over that of its products of planes, whose sums are added outside
+# Of float32 operands in parts: the time of a product over that of its products of planes, with sums added outside
 # the unit, and the elements that are split in a microsecond.
 _SUMS_OUTSIDE, _SPLIT_PER_US = 1.55, 1.6e5
 

@@ -20,8 +20,8 @@ from typing import Any
 from netcl.core import config
 from netcl.core.__about__ import __version__
 from netcl.core.device.capabilities import device_profile, profile_of
-from netcl.core.device.child_probe import driver_key
 from netcl.core.device.discovery import drivers_loaded, manager
+from netcl.core.device.drivers.child_probe import driver_key
 from netcl.core.device.profile import ExtendedDeviceProfile, extended_device_profile
 from netcl.core.process import cache_files
 from netcl.core.tuning import shipped

@@ -12,7 +12,7 @@ from netcl.core.tuning.traits import Traits
 MOST_TAPS = 192
 MOST_TOGETHER = 8  # blocks of a few vectors that are summed at once
 _CHANNELS = 8  # up to which it was faster on two drivers
-_MORE_CHANNELS, _LARGE_PLANE = 16, 256  # the same for weights whose sums have so many elements of a plane
+_MORE_CHANNELS, _LARGE_PLANE = 16, 256  # the same for weights, by the elements of a plane in a sum
 _LEAST_PRODUCTS = 1 << 20  # below, kernels built for other layers are as good
 _POSITIONS = 1024  # of the output in a block: its strip stays in the second-level cache
 _FEW_UNITS, _MANY_UNITS, _LARGE = 16, 64, 1 << 26  # work-items, and from how many products on there are many

@@ -304,9 +304,9 @@ _TWIN_TILES = {
     "wgmma": UnitTile("wgmma_twin", 64, 64, 64, 4, 1, 3),
     "mma": UnitTile("mma_twin", 64, 64, 32, 2, 1, 2),
     **{
-        name: UnitTile(f"{name}_twin", 64, 64, 32, 2, max(1, 32 // one.lanes), 2)
-        for name, one in INSTRUCTIONS.items()
-        if one.a is not None
+        name: UnitTile(f"{name}_twin", 64, 64, 32, 2, max(1, 32 // instruction.lanes), 2)
+        for name, instruction in INSTRUCTIONS.items()
+        if instruction.a is not None
     },
 }
 # Estimated from the registers of a lane, not measured.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from netcl.core import config
 from netcl.core.device.capabilities import DeviceProfile
-from netcl.core.device.child_probe import driver_key, verdict
+from netcl.core.device.drivers.child_probe import driver_key, verdict
 from netcl.core.tuning.unit_table import Presence, nvidia
 
 _TIMEOUT_S = 60.0

@@ -6,12 +6,13 @@ import weakref
 from typing import Any
 
 from netcl.core.ops_table import modes
-from netcl.core.ops_table.hook_stack import hooks_of_thread
 from netcl.core.process.grad_mode import state
-from netcl.core.tensor import Tensor, gradients
-from netcl.core.tensor.data import TensorData
+from netcl.core.process.hook_stack import hooks_of_thread
+from netcl.core.storage import gradients
+from netcl.core.storage.data import TensorData
+from netcl.core.storage.views import ViewStorage, geometry_of, root_of
+from netcl.core.tensor import Tensor
 from netcl.core.tensor.generator import default_generator
-from netcl.core.tensor.views import ViewStorage, geometry_of, root_of
 from netcl.runtime.prediction.calls import Call, Made, Outside, Slot, Unpredictable, described, run_call
 from netcl.runtime.prediction.program_arrays import is_of_the_program
 
@@ -40,7 +41,7 @@ def block_of(hooks: tuple[tuple[int, Any], ...]) -> Any:
     return hooks[0][1] if hooks else None
 
 
-_freed: weakref.WeakSet[Any] = weakref.WeakSet()  # nodes of which all nodes below are freed
+_freed: weakref.WeakSet[Any] = weakref.WeakSet()  # nodes above freed ones alone
 
 
 def ends_here(tensor: Any) -> bool:

@@ -11,8 +11,8 @@ import numpy as np
 from netcl.core.errors import CaptureError
 from netcl.core.ops_table.dispatch import call_row
 from netcl.core.ops_table.table import OpRow
-from netcl.core.tensor.data import TensorData
-from netcl.core.tensor.views import Geometry
+from netcl.core.storage.data import TensorData
+from netcl.core.storage.views import Geometry
 
 __all__ = ["Call", "Made", "Outside", "Slot", "Unpredictable", "described", "equal", "filled", "results_of", "run_call"]
 

@@ -11,15 +11,16 @@ from netcl.core.dtypes import DType
 from netcl.core.errors import CaptureError, OutOfMemoryError
 from netcl.core.ops_table import modes
 from netcl.core.ops_table.dispatch import assign
-from netcl.core.ops_table.hook_stack import PREDICTOR, hooks_of_thread
 from netcl.core.ops_table.table import OpRow
 from netcl.core.process.grad_mode import state as grad_state
-from netcl.core.tensor import Tensor, gradients
-from netcl.core.tensor.data import TensorData
+from netcl.core.process.hook_stack import PREDICTOR, hooks_of_thread
+from netcl.core.storage import gradients
+from netcl.core.storage.data import TensorData
+from netcl.core.storage.storage import Storage, lock
+from netcl.core.storage.views import root_of
+from netcl.core.tensor import Tensor
 from netcl.core.tensor.deferred import set_error
 from netcl.core.tensor.generator import default_generator, predict_draws, predicted_draws
-from netcl.core.tensor.storage import Storage, lock
-from netcl.core.tensor.views import root_of
 from netcl.runtime.capture import Replay
 from netcl.runtime.prediction.call_log import (
     Result,

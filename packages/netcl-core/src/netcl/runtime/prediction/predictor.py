@@ -6,20 +6,19 @@ program with two optimizers has two. A place waits for ``_WARM`` periods, logs t
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from netcl.core import config
-from netcl.core.backend.interceptors import tensors_in
-from netcl.core.backend.recording import open_here
+from netcl.core.engine.interceptors import tensors_in
+from netcl.core.engine.recording import open_here
 from netcl.core.errors import NetclError
-from netcl.core.ops_table.hook_stack import PREDICTOR, hooks_of_thread
 from netcl.core.ops_table.table import OpRow
-from netcl.core.tensor.data import TensorData
-from netcl.core.tensor.storage import lock
+from netcl.core.process.hook_stack import PREDICTOR, hooks_of_thread
+from netcl.core.storage.data import TensorData
+from netcl.core.storage.storage import lock
 from netcl.runtime.prediction.call_log import (
     Broken,
     PeriodLog,
@@ -33,21 +32,13 @@ from netcl.runtime.prediction.stretch import Stretch, alike, selection_of
 
 PLACES = "_predicted_places"  # the attribute of an optimizer; copies have none
 
-__all__ = ["PLACES", "Report", "boundary", "hint", "postponing", "report"]
+__all__ = ["PLACES", "ThreadPredictor"]
 
 _WARM = 8  # periods of a place that run op by op before they are logged
 _PLAIN = frozenset((int, float, bool, str, type(None)))
 _LOGS = 6  # periods in a row that are logged until two are alike
 # Errors of a capture. The calls that it repeats have raised none, so the program must not see them.
 _FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, NetclError, RuntimeError, TypeError, ValueError)
-
-
-class _Thread(threading.local):
-    """The predictor of this thread, and its report."""
-
-    def __init__(self) -> None:
-        self.report = Report()
-        self.predictor = ThreadPredictor(self.report)
 
 
 class ThreadPredictor:
@@ -371,35 +362,3 @@ def _release_cached(engine: Any) -> None:
     """Gives unused memory of the engine's pool back to the driver."""
     if engine.name == "cl":
         engine.pool.clear()
-
-
-_thread = _Thread()
-
-
-def boundary(owner: Any, engine: Any) -> None:
-    """Ends a period of the calling thread's loop: ``owner``, an optimizer on ``engine``, has taken a step. An owner can
-    be another object that lives as long as its loop; with None no period begins.
-    """
-    if engine.recording is None or open_here(engine) is None:
-        _thread.predictor.boundary(owner, engine)
-
-
-def postponing(ends: bool = True) -> AbstractContextManager[None]:
-    """Returns a block that is a part of the period that ends in it: more is to be done after the optimizer's step.
-
-    With ``ends=False`` no period ends in it, so nothing of it is predicted.
-    """
-    return _thread.predictor.postponing(ends)
-
-
-def hint(engine: Any = None) -> bool:
-    """Notes that the program has asked for compiled calls: periods of the calling thread are predicted from the third
-    one on if the first call, on ``engine``, is one of training; else from the fourth one on. Returns True while its
-    calls are logged or predicted, so that they must not be fused as they are made.
-    """
-    return _thread.predictor.hint(engine)
-
-
-def report() -> Report:
-    """Returns the counts of the calling thread."""
-    return _thread.report

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from netcl.core.backend.cpu.copy import view
-from netcl.core.tensor.views import geometry_of, root_of
+from netcl.core.storage.host import view
+from netcl.core.storage.views import geometry_of, root_of
 
 __all__ = ["ProgramArrays", "is_of_the_program"]
 

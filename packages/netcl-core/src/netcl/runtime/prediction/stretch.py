@@ -12,10 +12,10 @@ from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.ops_table import dispatch, modes
 from netcl.core.ops_table.table import OpRow
 from netcl.core.process.grad_mode import state
+from netcl.core.storage.gradients import Shared
+from netcl.core.storage.views import Geometry, ViewStorage, root_of
 from netcl.core.tensor import Tensor
-from netcl.core.tensor.gradients import Shared
 from netcl.core.tensor.in_place import copy
-from netcl.core.tensor.views import Geometry, ViewStorage, root_of
 from netcl.runtime.capture import CapturedStep, Replay, barrier, written_so_far
 from netcl.runtime.prediction.call_log import PeriodLog, Result
 from netcl.runtime.prediction.calls import (

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from netcl.core import Tensor, config
-from netcl.core.backend.epilogue import added
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.health import launch_log
+from netcl.core.engine.epilogue import added
 
 pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
 from netcl.core.backend.opencl.contraction import conv, gemm

@@ -197,10 +197,10 @@ class _Limited:
         self.number += 1
         if len(line) > _LONGEST or (len(line) == _LONGEST and not line.endswith(("\n", "\r"))):
             raise TableError(f"{self.path}, line {self.number}: the line is longer than {_LONGEST:,} characters")
-        if not line.isascii() and (found := _NOT_UTF8.search(line)):
-            byte = ord(found[0]) - 0xDC00
+        if not line.isascii() and (match := _NOT_UTF8.search(line)):
+            byte = ord(match[0]) - 0xDC00
             raise TableError(
-                f"{self.path}, line {self.number}: byte 0x{byte:02x} at character {found.start() + 1} is not UTF-8; if "
+                f"{self.path}, line {self.number}: byte 0x{byte:02x} at character {match.start() + 1} is not UTF-8; if "
                 'the whole file has another encoding, write encoding="cp1252" (or its name)'
             )
         return line

@@ -178,17 +178,17 @@ def rebuilt(kinds: Mapping[str, type[Any]], stored: Any, what: str) -> Any:
         raise TableError(f"{what} of a stored table must be one of {', '.join(kinds)}, got {str(stored)[:80]}")
     kind = kinds[stored["kind"]]
     hints = get_type_hints(kind)
-    given = {name: value for name, value in stored.items() if name != "kind"}
+    options = {name: value for name, value in stored.items() if name != "kind"}
     names = [entry.name for entry in fields(kind)]
-    if set(given) != set(names):
-        raise TableError(f"{what} of a stored table must have {', '.join(names)}, got {', '.join(map(str, given))}")
+    if set(options) != set(names):
+        raise TableError(f"{what} of a stored table must have {', '.join(names)}, got {', '.join(map(str, options))}")
     for name in names:
-        if not _fits(given[name], hints[name]):
-            raise TableError(f"{name} of {what} of a stored table is {str(given[name])[:80]!r}, not of its type")
-    deviations = given.get("std", 1.0)
+        if not _fits(options[name], hints[name]):
+            raise TableError(f"{name} of {what} of a stored table is {str(options[name])[:80]!r}, not of its type")
+    deviations = options.get("std", 1.0)
     if not all(deviations if isinstance(deviations, list) else [deviations]):
         raise TableError(f"std of {what} of a stored table must not be 0")
-    return kind(**given)
+    return kind(**options)
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -172,8 +172,8 @@ class Table:
         """Returns the kind of each column: number, category, date, text or empty. Raises TableError for a column of
         numbers with a few cells that are none.
         """
-        given = {name: "date" if "%" in kind else kind for name, kind in self.types.items()}
-        return {name: kind_of(facts, given.get(name)) for name, facts in self.facts.items()}
+        kinds = {name: "date" if "%" in kind else kind for name, kind in self.types.items()}
+        return {name: kind_of(facts, kinds.get(name)) for name, facts in self.facts.items()}
 
     def fit(
         self,

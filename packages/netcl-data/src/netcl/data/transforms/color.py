@@ -102,7 +102,7 @@ def _to_hsv(planes: Array) -> tuple[Array, Array, Array]:
     flat = spread == 0
     saturation = spread / np.where(flat, 1, high)
     divisor = np.where(flat, 1, spread)
-    to_red, to_green, to_blue = ((high - one) / divisor for one in (red, green, blue))
+    to_red, to_green, to_blue = ((high - channel) / divisor for channel in (red, green, blue))
     sixth = np.where(
         high == red, to_blue - to_green, np.where(high == green, 2 + to_red - to_blue, 4 + to_green - to_red)
     )

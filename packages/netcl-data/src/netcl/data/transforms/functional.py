@@ -200,8 +200,8 @@ def normalize(tensor: Any, mean: Sequence[float] | float, std: Sequence[float] |
     if len(getattr(tensor, "shape", array.shape)) < 3:
         raise ValueError(f"normalize takes planes (..., C, H, W), got shape {tuple(tensor.shape)}")
     values = []
-    for name, given in (("mean", mean), ("std", std)):
-        value = np.atleast_1d(np.asarray(given, array.dtype))
+    for name, numbers in (("mean", mean), ("std", std)):
+        value = np.atleast_1d(np.asarray(numbers, array.dtype))
         if value.ndim != 1 or len(value) not in (1, array.shape[-3]):
             raise ValueError(f"normalize: {name} has {value.size} values, the image {array.shape[-3]} channels")
         values.append(value[:, None, None])

@@ -169,12 +169,12 @@ def planes_of(image: Any) -> Planes:
         if rows.ndim == 2:
             return Planes(rows[None], lambda planes: pil_like(planes[0], image))
         return Planes(np.moveaxis(rows, -1, 0), lambda planes: pil_like(_to_rows(planes), image))
-    found = _registered(image)
-    if found is None:
+    functions = _registered(image)
+    if functions is None:
         raise TypeError(
             f"transforms take PIL images and arrays, got {type(image).__module__}.{type(image).__qualname__}"
         )
-    read, write = found
+    read, write = functions
     array = read(image)
     if array.ndim < 2:
         raise ValueError(f"transforms take images of two dimensions or more, got shape {array.shape}")

@@ -26,9 +26,9 @@ from netcl.core import Tensor
 from netcl.core.ops_table.dispatch import evaluate
 from netcl.distributed.errors import mismatch
 from netcl.distributed.reductions import even_bounds
-from netcl.distributed.staging.segment import SENT, SUMMED, TAKEN, StagingSegment
 from netcl.distributed.staging.sums import sum_of_ranks
 from netcl.distributed.transports.backoff import Deadline
+from netcl.distributed.transports.segment import SENT, SUMMED, TAKEN, StagingSegment
 from netcl.distributed.transports.shared_buffer import SharedBuffer
 from netcl.runtime.staging import Pending, Staging, host_call, mark, order_after
 

@@ -15,8 +15,8 @@ from netcl.core.device import device
 from netcl.core.ops_table import dispatch
 from netcl.distributed.current import active_group
 from netcl.distributed.reductions import Array
-from netcl.distributed.staging.segment import SLOT_BYTES, SLOTS, StagingSegment, segment_bytes
 from netcl.distributed.transports.backoff import Deadline
+from netcl.distributed.transports.segment import SLOT_BYTES, SLOTS, StagingSegment, segment_bytes
 from netcl.distributed.transports.shared_buffer import ABORT_CODE, DONE, FAILED, HEAD, RANK_WORDS, SharedBuffer
 from netcl.distributed.transports.shared_buffer_group import SharedBufferGroup
 

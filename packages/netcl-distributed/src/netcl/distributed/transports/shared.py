@@ -20,7 +20,8 @@ import numpy as np
 from netcl.core import config
 from netcl.core.errors import format_bytes
 from netcl.distributed.reductions import Array
-from netcl.distributed.staging.segment import (
+from netcl.distributed.transports.backoff import Deadline, sleep_with_backoff, yield_processor
+from netcl.distributed.transports.segment import (
     SLOT_BYTES,
     SLOTS,
     StagingSegment,
@@ -28,7 +29,6 @@ from netcl.distributed.staging.segment import (
     open_segment,
     segment_bytes,
 )
-from netcl.distributed.transports.backoff import Deadline, sleep_with_backoff, yield_processor
 from netcl.distributed.transports.shared_buffer import ABORT_CODE, ATTACHED, HEAD, RANK_WORDS, SharedBuffer
 from netcl.distributed.transports.shared_buffer_group import SharedBufferGroup
 from netcl.distributed.transports.shared_folder import PREFIX, is_abandoned, segment_folder, segment_prefix

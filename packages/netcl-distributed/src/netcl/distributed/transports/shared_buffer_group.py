@@ -20,7 +20,7 @@ from netcl.core.errors import OutOfMemoryError
 from netcl.distributed.errors import mismatch
 from netcl.distributed.group import ProcessGroup, Signature, Value
 from netcl.distributed.reductions import REDUCED, Array, even_bounds, reduce_in_order
-from netcl.distributed.staging.segment import StagingSegment
+from netcl.distributed.transports.segment import StagingSegment
 from netcl.distributed.transports.shared_buffer import MISMATCHED, SharedBuffer
 
 if TYPE_CHECKING or "staging" in LEVELS:

@@ -11,7 +11,7 @@ import numpy as np
 from netcl.core import Tensor
 from netcl.core.dtypes import numpy_dtype, to_bfloat16
 from netcl.core.errors import UnsupportedError
-from netcl.core.tensor.views import root_of
+from netcl.core.storage.views import root_of
 from netcl.io.onnx.library import onnx_library
 
 Shape = tuple[int, ...]

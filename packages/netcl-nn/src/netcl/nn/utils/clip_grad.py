@@ -49,10 +49,10 @@ def clip_grad_norm_(
     """Scales the gradients, in place, so that their norm as one vector is at most ``max_norm``; returns the norm before
     as a 0-d tensor, without a host read unless ``error_if_nonfinite``.
     """
-    given = _given(parameters)
+    tensors = _given(parameters)
     if not error_if_nonfinite:
-        return clipping.clip_grad_norm_device(given, float(max_norm), float(norm_type))
-    with_grads = [p for p in given if p.grad is not None]
+        return clipping.clip_grad_norm_device(tensors, float(max_norm), float(norm_type))
+    with_grads = [p for p in tensors if p.grad is not None]
     norm, factor = clipping.clipping(with_grads, float(max_norm), float(norm_type))
     _check(norm, error_if_nonfinite)
     if factor is not None:

@@ -107,7 +107,7 @@ def parser(extensions: bool = True) -> argparse.ArgumentParser:
 
     bench = add("bench", "measure", "times of common work on each device, relative to NumPy and PyTorch")
     bench.add_argument("--devices", help="selectors separated by commas; default: all")
-    bench.add_argument("--runs", type=_positive, default=10, help="of each job, whose median counts; default: 10")
+    bench.add_argument("--runs", type=_positive, default=10, help="of each job, where the median counts; default: 10")
     bench.add_argument("--json", action="store_true", help="one JSON object per device")
 
     export = add("export", "convert", "a model for other programs")

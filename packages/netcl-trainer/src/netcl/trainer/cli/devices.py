@@ -44,13 +44,13 @@ def _processor_drivers() -> list[tuple[str, bool, float]]:
     """Returns (selector, whether it is the default, seconds of a training step) of each driver of the processor."""
     from netcl.trainer.cli.measure import digits_step
 
-    default, found = manager.default("auto"), []
+    default, drivers = manager.default("auto"), []
     for handle in manager.select(device_type="cpu"):
         if handle.backend != "cl":
             continue
         with device(handle), contextlib.suppress(NetclError, RuntimeError):
-            found.append((str(handle), handle is default, _fastest_call(digits_step(_SAMPLES), handle)))
-    return found
+            drivers.append((str(handle), handle is default, _fastest_call(digits_step(_SAMPLES), handle)))
+    return drivers
 
 
 def _fastest_call(step: Callable[[], None], handle: DeviceHandle) -> float:

@@ -97,12 +97,12 @@ def _array(path: Path, about: dict[str, Any], size: int) -> Iterator[Piece]:
 
 def _images_in(folder: Path) -> list[tuple[Path, str | None]]:
     """Returns the images of a folder at all depths, each with the folder in which it is, as ImageFolder's classes."""
-    found = sorted(path for path in folder.rglob("*") if path.name.lower().endswith(ImageFolderArrays.EXTENSIONS))
-    if not found:
+    paths = sorted(path for path in folder.rglob("*") if path.name.lower().endswith(ImageFolderArrays.EXTENSIONS))
+    if not paths:
         raise ConfigFileError(
             f"{folder}: there is no file that ends in one of {', '.join(ImageFolderArrays.EXTENSIONS)}"
         )
-    return [(path, path.relative_to(folder).parts[0] if path.parent != folder else None) for path in found]
+    return [(path, path.relative_to(folder).parts[0] if path.parent != folder else None) for path in paths]
 
 
 def _image_piece(files: Sequence[tuple[Path, str | None]], about: dict[str, Any]) -> Piece:

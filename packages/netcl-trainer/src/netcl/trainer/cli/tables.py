@@ -121,7 +121,7 @@ def fitted_table(config: Config, seed: int) -> FittedTable | None:
     lists = {name: table.take(name, "list", []) for name in ("drop", "missing_values")}
     for key in ("mean", "std", "augment"):
         if key in table:
-            raise table.error(f"{key} in [data] is not for tables, whose numbers are standardized", key)
+            raise table.error(f"{key} in [data] is not for tables: their numbers are standardized", key)
     table.done(later=_LOADING)
     for name in before - set(table.values):
         values.pop(name)

@@ -13,14 +13,14 @@ from netcl.trainer.cli.tables import FittedTable
 __all__ = ["class_weights"]
 
 
-def class_weights(table: Table, given: Any, dataset: Any, fitted: FittedTable | None) -> list[float]:
+def class_weights(table: Table, weights: Any, dataset: Any, fitted: FittedTable | None) -> list[float]:
     """Returns the weights of ``class_weights = "balanced"``, a list of numbers, or a table of names and numbers.
 
     Balanced: samples / (classes * samples of the class). Raises ConfigFileError for anything else, an unknown class, or
     a data set that must be read to know its targets.
     """
     names = fitted.encoding.classes if fitted is not None else class_names(dataset)
-    if given == "balanced":
+    if weights == "balanced":
         if fitted is not None:
             try:
                 return fitted.encoding.weights()
@@ -31,18 +31,19 @@ def class_weights(table: Table, given: Any, dataset: Any, fitted: FittedTable | 
             raise table.error("this data set has no list of targets: write a list of numbers", "class_weights")
         counts = np.bincount(targets)
         return [len(targets) / (len(counts) * max(1, int(count))) for count in counts]
-    if isinstance(given, dict) and names is not None:
-        unknown = next((name for name in given if name not in names), None)
+    if isinstance(weights, dict) and names is not None:
+        unknown = next((name for name in weights if name not in names), None)
         if unknown is not None:
             raise table.error(f"class_weights: unknown class {unknown!r}{nearest(unknown, names)}", "class_weights")
-        given = [given.get(name, 1.0) for name in names]
-    if not isinstance(given, list) or not all(_is_weight(value) for value in given):
+        weights = [weights.get(name, 1.0) for name in names]
+    if not isinstance(weights, list) or not all(_is_weight(value) for value in weights):
         raise table.error(
-            f'class_weights must be "balanced", a list of numbers or a table of classes, got {given!r}', "class_weights"
+            f'class_weights must be "balanced", a list of numbers or a table of classes, got {weights!r}',
+            "class_weights",
         )
-    if names is not None and len(given) != len(names):
-        raise table.error(f"class_weights has {len(given)} numbers for {len(names)} classes", "class_weights")
-    return [float(value) for value in given]
+    if names is not None and len(weights) != len(names):
+        raise table.error(f"class_weights has {len(weights)} numbers for {len(names)} classes", "class_weights")
+    return [float(value) for value in weights]
 
 
 def _is_weight(value: Any) -> bool:

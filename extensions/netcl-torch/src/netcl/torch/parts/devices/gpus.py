@@ -7,7 +7,7 @@ from types import SimpleNamespace, TracebackType
 from typing import Any
 
 from netcl.core import DeviceHandle, manager
-from netcl.core.backend.registry import engine_for
+from netcl.core.engine.registry import engine_for
 from netcl.core.errors import DeviceNotFoundError
 
 

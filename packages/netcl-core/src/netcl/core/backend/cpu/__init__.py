@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core import config
-from netcl.core.backend import host_call, one_by_one
+from netcl.core.backend import host_call
 from netcl.core.backend.cpu import (
     attention,
     border,
@@ -33,23 +33,23 @@ from netcl.core.backend.cpu import (
     sparse,
     window,
 )
-from netcl.core.backend.cpu.copy import view
 from netcl.core.backend.forwarding import ForwardedCalls, KernelModules, flags
-from netcl.core.backend.product import Product
-from netcl.core.backend.profiler_sink import LaunchRecord, ProfilerSink
-from netcl.core.backend.protocol import Described, HostTransfer, KernelText
-from netcl.core.backend.recording import OpenRecordings, Recording, host_read_allowed, open_here, rng_state_here
 from netcl.core.device.discovery import CPUQueue, DeviceHandle
 from netcl.core.dtypes import STORAGE, from_bfloat16, numpy_dtype
+from netcl.core.engine import one_by_one
+from netcl.core.engine.product import Product
+from netcl.core.engine.profiler_sink import LaunchRecord, ProfilerSink
+from netcl.core.engine.protocol import Described, HostTransfer, KernelText
+from netcl.core.engine.recording import OpenRecordings, Recording, host_read_allowed, open_here, rng_state_here
 from netcl.core.process import naming
 from netcl.core.process.poison import poison_array
-from netcl.core.tensor.data import TensorData
-from netcl.core.tensor.host import to_storage
+from netcl.core.storage.data import TensorData
+from netcl.core.storage.host import to_storage, view
 from netcl.core.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from netcl.core.ops_table.program import Program
-    from netcl.core.tensor.views import Geometry
+    from netcl.core.storage.views import Geometry
 
 Array = np.ndarray[Any, Any]
 

@@ -10,7 +10,7 @@ import numpy as np
 from netcl.core.backend.cpu.storage import Array, store, widened
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 Pads = tuple[tuple[int, int], ...]
 _NUMPY = {"reflect": "reflect", "replicate": "edge"}

@@ -10,7 +10,7 @@ import numpy as np
 from netcl.core.backend.cpu.storage import widened
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 
 def nonzero(engine: Any, mask: TensorData) -> TensorData:

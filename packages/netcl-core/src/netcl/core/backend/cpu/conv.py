@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array, store, widened
-from netcl.core.backend.epilogue import Epilogue, check, run_alone
+from netcl.core.engine.epilogue import Epilogue, check, run_alone
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _WORKSPACE = 16 * 2**20  # bytes of windows at a time; a single image may take more
 

@@ -6,23 +6,12 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from netcl.core.backend.cpu.storage import Array
 from netcl.core.layout import block_of
-from netcl.core.tensor.host import to_storage
+from netcl.core.storage.host import to_storage, view
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
-
-
-def view(array: Array, shape: Sequence[int], strides: Sequence[int], offset: int) -> Array:
-    """Returns elements of the memory of an array; strides and the offset are in elements."""
-    steps = [step * array.itemsize for step in strides]
-    if array.flags.c_contiguous:
-        shown: Array = np.ndarray(shape, array.dtype, array, offset * array.itemsize, steps)
-        return shown
-    return np.lib.stride_tricks.as_strided(array.reshape(-1)[offset:], shape, steps)  # one element for all: "meta"
+    from netcl.core.storage.data import TensorData
 
 
 def _copy(target: Array, values: Array) -> None:

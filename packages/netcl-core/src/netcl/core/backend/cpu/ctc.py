@@ -9,7 +9,7 @@ import numpy as np
 from netcl.core.backend.cpu.storage import Array, store, widened
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 
 def _log_sum(paths: Array, jumps: Array) -> Array:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array, store, widened
-from netcl.core.backend.epilogue import Epilogue, check, run_alone
-from netcl.core.backend.product import Product
+from netcl.core.engine.epilogue import Epilogue, check, run_alone
+from netcl.core.engine.product import Product
 from netcl.core.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 
 def _matmul(a: Array, b: Array, out: Array, transpose_a: bool, transpose_b: bool, dtype: str) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array, store, widened
-from netcl.core.backend.protocol import OUT_OF_RANGE
+from netcl.core.engine.protocol import OUT_OF_RANGE
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _Report = Callable[[int, float, int, int], None]
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array, store, widened
-from netcl.core.packed.formats import FORMATS, unpacked
+from netcl.core.engine.packed_formats import FORMATS, unpacked
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorT
+    from netcl.core.storage.data import TensorT
 
 _PANEL = 1 << 20  # numbers that are unpacked at a time
 

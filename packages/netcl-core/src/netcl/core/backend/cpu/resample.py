@@ -10,7 +10,7 @@ import numpy as np
 from netcl.core.backend.cpu.storage import Array
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 
 def _taps(extent: int, out: int, taps: int, places: tuple[int, int, int], dtype: Any) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from netcl.core.dtypes import numpy_dtype
 from netcl.core.expr.nodes import Expr
 from netcl.core.expr.numpy_eval import Evaluator, evaluator_of
 from netcl.core.layout import broadcast_shapes
-from netcl.core.tensor.data import TensorData
+from netcl.core.storage.data import TensorData
 from netcl.core.tensor.tensor import Tensor
 
 if TYPE_CHECKING:

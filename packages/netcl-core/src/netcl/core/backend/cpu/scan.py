@@ -9,7 +9,7 @@ import numpy as np
 from netcl.core.backend.cpu.storage import Array, store, widened
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _TOTALS = {"sum": np.add, "prod": np.multiply, "logsumexp": np.logaddexp}
 

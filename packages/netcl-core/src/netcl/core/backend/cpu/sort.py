@@ -13,7 +13,7 @@ from netcl.core.backend.cpu.storage import Array, widened
 from netcl.core.backend.host_sort import sort_values, sorted_rows, unique
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 
 def _sort(x: Array, values: Array, indices: Array, descending: bool, dtype: str) -> None:

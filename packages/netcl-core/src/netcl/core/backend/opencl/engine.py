@@ -13,8 +13,6 @@ import numpy as np
 from netcl.core import config
 from netcl.core.backend import host_call
 from netcl.core.backend.forwarding import ForwardedCalls, KernelModules, flags
-from netcl.core.backend.interceptors import push_interceptor
-from netcl.core.backend.opencl.builds.deferred_launches import NotedCalls
 from netcl.core.backend.opencl.contraction import conv, gemm
 from netcl.core.backend.opencl.expressions import multi_tensor, run
 from netcl.core.backend.opencl.expressions.describe import describe
@@ -30,31 +28,33 @@ from netcl.core.backend.opencl.kernels.softmax_attention import attention
 from netcl.core.backend.opencl.kernels.sorts import sort
 from netcl.core.backend.opencl.kernels.sparse_products import sparse
 from netcl.core.backend.opencl.kernels.windows import window
+from netcl.core.backend.opencl.queue.builds.deferred_launches import NotedCalls
 from netcl.core.backend.opencl.queue.fallback import KernelFallback
 from netcl.core.backend.opencl.queue.launch import Launcher, launcher_for
 from netcl.core.backend.opencl.queue.shutdown import install_sigint_handler
 from netcl.core.backend.opencl.queue.transfer import DeviceTransfer, Transfer
 from netcl.core.backend.opencl.templates import traits
-from netcl.core.backend.product import Product
-from netcl.core.backend.protocol import Described, HostTransfer, KernelText
-from netcl.core.backend.recording import host_read_allowed, open_here, rng_state_here, unrecorded
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.discovery import DeviceHandle
 from netcl.core.dtypes import SIZES, from_bfloat16, itemsize, numpy_dtype
+from netcl.core.engine.interceptors import push_interceptor
+from netcl.core.engine.product import Product
+from netcl.core.engine.protocol import Described, HostTransfer, KernelText
+from netcl.core.engine.recording import host_read_allowed, open_here, rng_state_here, unrecorded
 from netcl.core.errors import BackendMismatchError, DTypeError, UnsupportedError
 from netcl.core.expr.schedule import Target
 from netcl.core.memory.queue_pools import BufferHandle, PersistentBufferPool, get_persistent_pool, opencl_queue
 from netcl.core.process import late_launches
 from netcl.core.process.poison import PATTERN
-from netcl.core.tensor.data import TensorData, TensorT
-from netcl.core.tensor.host import to_storage
-from netcl.core.tensor.storage import Storage, Upload
+from netcl.core.storage.data import TensorData, TensorT
+from netcl.core.storage.host import to_storage
+from netcl.core.storage.storage import Storage, Upload
 from netcl.core.tensor.tensor import Tensor
 from netcl.core.tuning.matrix_units import try_ahead
 
 if TYPE_CHECKING:
-    from netcl.core.backend.profiler_sink import ProfilerSink
-    from netcl.core.backend.recording import Recording
+    from netcl.core.engine.profiler_sink import ProfilerSink
+    from netcl.core.engine.recording import Recording
     from netcl.core.ops_table.program import Program
 
 Array = np.ndarray[Any, Any]

@@ -9,8 +9,8 @@ A template has lines of this form::
     $end                                      the end of $if or $for
 
 Conditions and counts are definitions of the program, or the names of its templates. ``read`` and ``write`` declare
-buffers, whose memory only this argument gives access to unless their type has a ``*``; the numbers in brackets are the
-size of a work-group.
+buffers with memory that only this argument gives access to, unless their type has a ``*``; the numbers in brackets are
+the size of a work-group.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from netcl.core import config
-from netcl.core.device.child_probe import RIGHT, WRONG, driver_key, verdict
 from netcl.core.device.drivers import llvm_processor
-from netcl.core.device.kernel_objects import new_kernel, raw_program
+from netcl.core.device.drivers.child_probe import RIGHT, WRONG, driver_key, verdict
+from netcl.core.device.drivers.kernel_objects import new_kernel, raw_program
 from netcl.core.process.opencl import cl
 
 # Distinguishes half arithmetic from float arithmetic with rounded storage: 2048 + 1 is 2048 in half, so the result is

@@ -23,7 +23,7 @@ for name in dict.fromkeys(named):
     except PackageNotFoundError:
         continue
 
-# pyopencl's loader and pip's PoCL are in pyopencl/.libs, whose name PyInstaller takes for a hidden folder.
+# pyopencl's loader and pip's PoCL are in pyopencl/.libs, which PyInstaller takes for a hidden folder.
 try:
     files = distribution("pyopencl").files or ()
     files = [*files, *(distribution("pocl-binary-distribution").files or ())]

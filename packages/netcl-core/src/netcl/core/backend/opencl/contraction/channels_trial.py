@@ -8,7 +8,7 @@ import numpy as np
 
 from netcl.core.backend.opencl.contraction.conv import conv
 from netcl.core.backend.opencl.contraction.matrix_unit.matrix_units import engine_of_driver
-from netcl.core.device.child_probe import RIGHT, WRONG
+from netcl.core.device.drivers.child_probe import RIGHT, WRONG
 
 _BATCH, _FILTERS, _SIZE, _SIDE = 64, 32, 28, 3  # PoCL 7.1 doubles the gradient of these weights
 

@@ -9,7 +9,6 @@ from math import gcd, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core import config
-from netcl.core.backend.epilogue import Epilogue, check, run_alone
 from netcl.core.backend.opencl.contraction.cpu import cpu_tiles
 from netcl.core.backend.opencl.contraction.few_channels import small_channels
 from netcl.core.backend.opencl.contraction.few_channels.channels_verdict import few_channels_work
@@ -25,6 +24,7 @@ from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.storage import in_float32, value_dtype
 from netcl.core.backend.opencl.templates import profile, traits
 from netcl.core.dtypes import itemsize
+from netcl.core.engine.epilogue import Epilogue, check, run_alone
 from netcl.core.tuning.candidates import (
     CONV_WORKSPACE,
     CONVOLUTIONS,
@@ -42,7 +42,7 @@ from netcl.core.tuning.unit_table import UNITS
 
 if TYPE_CHECKING:
     from netcl.core.expr.nodes import Expr
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _WORKSPACE = CONV_WORKSPACE
 _TILE, _GROUPS = 64, 512  # edge of a GPU kernel's tile, and tiles that keep a GPU busy

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.epilogue import MAX_OPERANDS
 from netcl.core.backend.opencl.templates import struct
 from netcl.core.dtypes import compute_type
+from netcl.core.engine.epilogue import MAX_OPERANDS
 from netcl.core.expr import c_types as c
 from netcl.core.expr.nodes import Apply, Const, Expr, Load
 from netcl.core.expr.rewrite import walk
 
 if TYPE_CHECKING:
-    from netcl.core.backend.epilogue import Epilogue
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.engine.epilogue import Epilogue
+    from netcl.core.storage.data import TensorData
 
 SAME, COLUMN, RESULT = 0, 1, 2  # stride kinds along a row: one value, a value for each column, as the result
 

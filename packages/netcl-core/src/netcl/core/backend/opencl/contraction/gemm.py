@@ -11,7 +11,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core import config
-from netcl.core.backend.epilogue import Epilogue, check, run_alone, sum_expression
 from netcl.core.backend.opencl.contraction.fused_epilogue import (
     COLUMN,
     RESULT,
@@ -24,14 +23,15 @@ from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.queue.plans.planned_op import planned_op
 from netcl.core.backend.opencl.storage import in_float32
 from netcl.core.backend.opencl.templates import Traits, profile, traits
+from netcl.core.engine.epilogue import Epilogue, check, run_alone, sum_expression
 from netcl.core.tuning.candidates import candidates, choose, product_kernel, product_unit, swaps
 from netcl.core.tuning.measurements import fastest_kernel
 from netcl.core.tuning.problems import Contraction
 
 if TYPE_CHECKING:
-    from netcl.core.backend.product import Product
+    from netcl.core.engine.product import Product
     from netcl.core.expr.nodes import Expr
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 
 class _Matrices(NamedTuple):

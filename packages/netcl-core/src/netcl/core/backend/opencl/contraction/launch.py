@@ -25,7 +25,7 @@ from netcl.core.tuning.unit_table import UNITS
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _THIN = {"dot": contract_gemv, "stream": contract_gemv, "planes": contract_depthwise, "taps": contract_depthwise}
 

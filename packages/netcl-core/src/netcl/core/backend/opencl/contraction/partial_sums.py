@@ -15,7 +15,7 @@ from netcl.core.backend.opencl.templates import Traits, filled_program, per_work
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
     from netcl.core.tuning.problems import Contraction
 
 _OPERAND = "LOAD(e{k}, operand_at(layouts.each[{i}], at, columns, rows, inner))"

@@ -6,10 +6,10 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
-from netcl.core.backend.recording import Recording, open_here
+from netcl.core.engine.recording import Recording, open_here
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 
 class _Copy(NamedTuple):

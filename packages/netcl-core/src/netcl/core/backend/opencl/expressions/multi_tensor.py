@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core.backend import one_by_one
 from netcl.core.backend.opencl.expressions.run import SCALAR_TYPES
 from netcl.core.backend.opencl.queue.plans.execution_plan import ExecutionPlan, Step, keep
 from netcl.core.dtypes import compute_type
+from netcl.core.engine import one_by_one
 from netcl.core.expr.kernel_source import Argument, KernelSource, Role
 from netcl.core.expr.nodes import Expr, Index, Reduce, Scalar
 from netcl.core.expr.opencl_c import render, scalars_of, uses_flag
@@ -33,11 +33,11 @@ from netcl.core.expr.rewrite import slots, walk
 from netcl.core.expr.schedule import LONG_ITEM, MIN_ITEM, PIECE, WIDE
 from netcl.core.expr.scopes import Layout
 from netcl.core.layout import broadcast_shapes
-from netcl.core.tensor.storage import Storage
+from netcl.core.storage.storage import Storage
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.queue.context import QueueContext
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 Shape = tuple[int, ...]
 

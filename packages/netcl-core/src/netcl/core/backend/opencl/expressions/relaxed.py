@@ -11,7 +11,7 @@ from netcl.core.backend.opencl.expressions import run as _run
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.queue.context import QueueContext
     from netcl.core.expr.nodes import Expr
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 
 class Relaxed:

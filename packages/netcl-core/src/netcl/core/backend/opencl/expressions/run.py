@@ -15,7 +15,7 @@ from netcl.core.dtypes import compute_type
 from netcl.core.expr.nodes import Expr, Load
 from netcl.core.expr.schedule import Launch, Plan, Target, make_plan
 from netcl.core.layout import broadcast_shapes
-from netcl.core.tensor.data import TensorData
+from netcl.core.storage.data import TensorData
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.queue.context import QueueContext

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from netcl.core.backend.opencl.templates import source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _LANES = 8  # counters side by side on a CPU
 _UNITS = 64

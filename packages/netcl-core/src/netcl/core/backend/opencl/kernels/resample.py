@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from netcl.core.backend.opencl.templates import Traits, magic, per_work_item, source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 Places = tuple[int, int, int]
 

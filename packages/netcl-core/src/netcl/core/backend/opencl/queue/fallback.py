@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from netcl.core.backend.interceptors import Interceptor, Layer
+from netcl.core.engine.interceptors import Interceptor, Layer
 from netcl.core.errors import KernelBuildError
 from netcl.core.process.user_frame import level_outside
 from netcl.core.tuning.choices import only_plain

@@ -39,19 +39,19 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from netcl.core import config
-from netcl.core.backend.opencl.builds.deferred_launches import DeferredLaunches
 from netcl.core.backend.opencl.queue import shutdown
+from netcl.core.backend.opencl.queue.builds.deferred_launches import DeferredLaunches
 from netcl.core.backend.opencl.queue.event_free import without_event
 from netcl.core.backend.opencl.queue.programs.program_cache import ProgramCache, default_cache
 from netcl.core.backend.opencl.queue.replays.launch_groups import Recorded
 from netcl.core.backend.opencl.queue.replays.memory_accesses import accesses
 from netcl.core.backend.opencl.queue.replays.replay import KernelRecording
-from netcl.core.backend.profiler_sink import ProfilerSink, launch_record
-from netcl.core.backend.recording import OpenRecordings, Recording
 from netcl.core.device import health
+from netcl.core.device.drivers.kernel_objects import new_kernel
 from netcl.core.device.drivers.quirks import needs_flush
 from netcl.core.device.health import fault, forget_launches, is_fault, launch_log, state_of
-from netcl.core.device.kernel_objects import new_kernel
+from netcl.core.engine.profiler_sink import ProfilerSink, launch_record
+from netcl.core.engine.recording import OpenRecordings, Recording
 from netcl.core.errors import KernelBuildError, UnsupportedError
 from netcl.core.expr.kernel_source import KernelSource
 from netcl.core.memory.out_of_memory import is_out_of_memory, out_of_memory, release_cached
@@ -550,7 +550,7 @@ def _name(kernel: Any) -> str:
 def released(name: str, index: int) -> UnsupportedError:
     """Returns the error for a tensor without its allocation: the buffer may be another tensor's by now."""
     return UnsupportedError(
-        f"argument {index} of kernel {name} is a tensor whose buffer was released; "
+        f"argument {index} of kernel {name} is a tensor with a released buffer; "
         "drop a tensor (del t) instead of releasing its pool_handle",
         op=name,
     )

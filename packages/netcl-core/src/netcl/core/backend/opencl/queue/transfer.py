@@ -36,9 +36,9 @@ from netcl.core import config
 from netcl.core.backend.opencl.queue import shutdown
 from netcl.core.backend.opencl.queue.launch import Launcher
 from netcl.core.backend.opencl.templates import source
-from netcl.core.backend.protocol import HostTransfer
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.sub_devices import order_after
+from netcl.core.engine.protocol import HostTransfer
 from netcl.core.memory.queue_pools import BufferHandle, create_zero_copy_buffer, get_pinned_pool, is_integrated_gpu
 from netcl.core.process.opencl import cl
 

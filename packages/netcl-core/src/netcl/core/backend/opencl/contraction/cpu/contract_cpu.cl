@@ -124,7 +124,7 @@ $kernel LOOPS pack_rows(read STORAGE a, write REAL panels, packing g) {
 #define FROM_COLUMN(i) B_VLOAD(source + from[v * VECTOR + i] + k)
 #define TO_STRIP(i, x) ((__local REALV*)strip)[(done + k + i) * VECTORS + v] = x;
 
-// Copies rows k_begin .. k_begin + depth of the strip whose columns are at from[] into `strip`. Bit v of `runs` is set
+// Copies rows k_begin .. k_begin + depth of the strip with columns at from[] into `strip`. Bit v of `runs` is set
 // if the columns of vector v follow each other in memory.
 // No `restrict` here: inlined, it becomes an intrinsic that oclgrind does not know.
 static inline void fill_strip(__global const B_STORAGE* b, __local REAL* strip, const long* from, const int runs,

@@ -17,7 +17,7 @@ from netcl.core.tuning.problems import Contraction, Levels
 from netcl.core.tuning.tiles import cpu_tile
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _IN_PLACE = 1 << 18  # elements of a matrix A that is read without packing
 _ENOUGH_UNITS = 16  # work-items that keep the cores of a CPU busy

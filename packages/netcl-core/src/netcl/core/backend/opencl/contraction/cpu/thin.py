@@ -15,7 +15,7 @@ from netcl.core.backend.opencl.templates import Traits, source, struct, traits
 from netcl.core.tuning.candidates import CONTRACTIONS
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
     from netcl.core.tuning.problems import Contraction
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from netcl.core.device.child_probe import driver_key, verdict
+from netcl.core.device.drivers.child_probe import driver_key, verdict
 from netcl.core.device.drivers.quirks import pocl_major
 
 _TIMEOUT_S = 60.0

@@ -14,7 +14,7 @@ from netcl.core.backend.opencl.templates import filled_program, struct, traits
 from netcl.core.tuning.small_channels import MOST_TAPS, MOST_TOGETHER, Problem, Tile, share_of, tile_of
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 # The file and the kernel of each direction.
 _KERNELS = {

@@ -2,7 +2,7 @@
 // each index.
 //
 // wide   work-group of ITEMS_X x ITEMS_Y: a tile of SPAN_ROWS x SPAN outputs, 8 x 8 per work-item in quarters of 4 x 4, k in
-//        steps of DEEP through two tiles of each operand in local memory, of which one is read while the other is filled
+//        steps of DEEP through two tiles of each operand in local memory: one is read while the other is filled
 //        (2 * DEEP * (SPAN_ROWS + SPAN + 8) elements). A_LANES and B_LANES elements are loaded at a time, along k
 //        (A_ALONG, B_ALONG) or across it, and OUT_LANES are stored, all of 32 bits if they are several. Partial sum s of
 //        `splits` goes to `out` + s * out_part.

@@ -1,5 +1,5 @@
 // The unit mma.sync.m16n8k16 of NVIDIA's GPUs from compute capability 8.0 on, in inline PTX, with ldmatrix: elements of 16 bits,
-// or half as many of TF32, in whose fragments each register has one element instead of two.
+// or half as many of TF32, where each register of a fragment has one element instead of two.
 
 #define UNIT_MEMORY(some)
 #define COPIES_WAIT COPIES_WAIT_FOR(AHEAD - 1)

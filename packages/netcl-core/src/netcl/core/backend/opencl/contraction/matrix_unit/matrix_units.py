@@ -13,15 +13,15 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, 
 from netcl.core.backend.opencl.contraction.gpu.gpu_kernels import SHORT, epilogue_source, wide_argument
 from netcl.core.backend.opencl.contraction.recorded_copies import copied
 from netcl.core.backend.opencl.templates import Traits, divisor, source, struct, traits
-from netcl.core.backend.registry import engine_for
-from netcl.core.device.child_probe import driver_key
 from netcl.core.device.discovery import manager
+from netcl.core.device.drivers.child_probe import driver_key
+from netcl.core.engine.registry import engine_for
 from netcl.core.tuning.matrix_units import CHUNK, PRODUCTS
 from netcl.core.tuning.problems import Contraction, SegmentedRows, dense_steps, segmented
 from netcl.core.tuning.unit_table import INSTRUCTIONS, KINDS, Instruction, Kind, UnitTile, kind_of
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _GROUP_ROWS = 8
 _SPLITTERS, _OF_A_SPLITTER = 128, 8  # work-items of a group that splits operands in parts, and elements of one

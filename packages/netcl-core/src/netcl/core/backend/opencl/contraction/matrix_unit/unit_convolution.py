@@ -28,7 +28,7 @@ from netcl.core.tuning.problems import Contraction, Geometry, segmented
 from netcl.core.tuning.unit_table import HALVES, UnitTile
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 Pair = tuple[int, int]
 

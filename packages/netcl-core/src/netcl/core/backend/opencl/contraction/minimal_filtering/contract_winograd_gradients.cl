@@ -1,7 +1,7 @@
 // Minimal filtering on CPU devices: the gradients of weights from tiles in one launch, for few tiles. A work-item takes COLUMNS
 // columns, the planes of `data`, and `each` tiles of rows, the planes of `grads`. It transposes its rows of `data` to
 // [SIDE^2][tile][COLUMNS] in scratch that stays in its cache, and computes for one tile of rows after the other the sums
-// [SIDE^2][row][COLUMNS], those of contract_cpu.cl in the same order, and from them the gradients.
+// [SIDE^2][row][COLUMNS], contract_cpu.cl's in the same order, and from them the gradients.
 // Contraction of a*b+c into one rounding is allowed here.
 
 typedef struct {

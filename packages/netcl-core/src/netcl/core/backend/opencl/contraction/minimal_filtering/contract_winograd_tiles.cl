@@ -1,7 +1,7 @@
 // Minimal filtering on GPUs: the tiles of images, [SIDE^2][plane][tile], a work-item for each tile of a plane.
 //
-// data_tiles      B^T d B of images, whose tiles of SIDE x SIDE overlap by two; zeros outside
-// gradient_tiles  A d A^T of the gradient of an output, whose tiles are TILE x TILE
+// data_tiles      B^T d B of images in tiles of SIDE x SIDE that overlap by two; zeros outside
+// gradient_tiles  A d A^T of the gradient of an output in tiles of TILE x TILE
 //
 // Adjacent work-items have adjacent tiles, so that stores are coalesced.
 

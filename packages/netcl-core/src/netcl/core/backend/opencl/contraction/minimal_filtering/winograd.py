@@ -29,7 +29,7 @@ from netcl.core.tuning.tiles import cpu_tile
 from netcl.core.tuning.winograd import Problem
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 # Bounds of |result - exact| in float32, by tile, over the sum of the products' absolute values: the largest of a plane,
 # since the errors within a tile are correlated.

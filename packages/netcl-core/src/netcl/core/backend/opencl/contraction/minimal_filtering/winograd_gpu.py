@@ -22,7 +22,7 @@ from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.winograd import Problem
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _WORKSPACE = 512 * 2**20  # bytes of tiles at a time, and a 32nd of the device's memory; a single image may take more
 _GROUP = 128  # work-items

@@ -12,7 +12,7 @@ from netcl.core.backend.opencl.templates import Traits, per_work_item, source, s
 from netcl.core.dtypes import itemsize
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 Triple = tuple[int, int, int]
 

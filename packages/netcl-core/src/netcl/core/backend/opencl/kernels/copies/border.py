@@ -12,7 +12,7 @@ from netcl.core.errors import UnsupportedError
 from netcl.core.layout import contiguous_strides
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _DIMS = 6
 _GROUP = 128  # work-items of a group

@@ -14,15 +14,15 @@ import numpy as np
 from netcl.core.backend.opencl import templates
 from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.templates import Traits, magic, per_work_item, struct, traits
-from netcl.core.backend.recording import unrecorded
 from netcl.core.dtypes import itemsize
+from netcl.core.engine.recording import unrecorded
 from netcl.core.expr.c_types import STREAM
 from netcl.core.expr.schedule import STREAMED
 from netcl.core.layout import block_of, contiguous_strides
-from netcl.core.tensor.host import to_storage
+from netcl.core.storage.host import to_storage
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _DIMS = 6
 _LONG = 4096  # elements of a row that one tile holds at most

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.opencl.templates import Traits, source, struct, traits
-from netcl.core.backend.protocol import OUT_OF_RANGE
 from netcl.core.dtypes import itemsize
+from netcl.core.engine.protocol import OUT_OF_RANGE
 from netcl.core.expr import Expr, Load, Scalar, cast, place_of, reduce
 from netcl.core.expr.c_types import report
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _COPIES = 64  # work-items of a CPU that copy rows
 _WALKERS = 1 << 16  # work-items of other devices that iterate over all indices

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core.backend.opencl.templates import filled_program, largest_group, per_work_item, traits
+from netcl.core.engine.packed_formats import FORMATS, GROUP, Field, Format
 from netcl.core.expr import Load
-from netcl.core.packed.formats import FORMATS, GROUP, Field, Format
 from netcl.core.process.opencl import cl
 
 if TYPE_CHECKING:
     from netcl.core.expr.kernel_source import KernelText
-    from netcl.core.tensor.data import TensorT
+    from netcl.core.storage.data import TensorT
 
 _FEW = 4  # rows of x on a GPU for which the matrix is unpacked in registers
 _FEW_CPU = 32  # the same on a CPU; for 64 rows panels take about the same time

@@ -1,6 +1,6 @@
 // The numbers of a packed matrix, sixteen neighbours (a group) at a time. FIELDS declares the parts: buffers (rows, elements),
 // of which a block has a fixed number of elements. codes(block, g), scale(block, g) and offset(block, g) are expressions of
-// the table of formats (netcl.core.packed.formats); block counts all blocks of the matrix.
+// the table of formats (netcl.core.engine.packed_formats); block counts all blocks of the matrix.
 
 typedef uchar16 __attribute__((aligned(1))) packed_uchar16;
 typedef char16 __attribute__((aligned(1))) packed_char16;

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from netcl.core.backend.opencl.templates import source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _GROUP = 128  # work-items that share the states of a sample
 

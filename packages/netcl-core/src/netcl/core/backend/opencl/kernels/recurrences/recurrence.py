@@ -13,7 +13,7 @@ from netcl.core.dtypes import itemsize
 from netcl.core.layout import contiguous_strides
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 GATES = {kind: cell.gates for kind, cell in CELLS.items()}
 # Rows of a tile of so many vectors, by the registers of the processor.

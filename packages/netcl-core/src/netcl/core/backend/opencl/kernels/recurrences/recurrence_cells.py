@@ -18,7 +18,7 @@ __all__ = ["CELLS", "Cell", "cell_parts"]
 class Cell:
     """One kind of cell: the number of its gates and its statements.
 
-    ``forward`` ends a step for row ${i} of a tile from its accumulators, of which each gate has one; a cell of one gate
+    ``forward`` ends a step for row ${i} of a tile from its accumulators, one for each gate; a cell of one gate
     has WIDE accumulators, for neighbouring units. ``backward`` writes the
     gradients by the gates from ``dh``, the gradient by h[t]; ``carried`` adds the gradient from the next step to it.
     ``first`` writes the gradients by the states before the first step. ``before`` and ``before_back`` declare the state

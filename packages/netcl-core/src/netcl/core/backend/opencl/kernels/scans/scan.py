@@ -16,7 +16,7 @@ from netcl.core.dtypes import itemsize
 from netcl.core.tuning.warp_table import warp_of
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _UNITS = 64  # work-items that share an axis on a CPU
 _THREADS = 1 << 16  # work-items that keep another device busy

@@ -1,5 +1,5 @@
 // Stream compaction: lists the elements for which HOLDS(i) is true, which the text before this defines, in order. `count_true` counts
-// those of each chunk of `length` elements, and `list_true` lists them after those of all chunks before. With warps (kernels/warps) a
+// those of each chunk of `length` elements, and `list_true` lists them after the ones of all chunks before. With warps (kernels/warps) a
 // chunk is a tile, and `list_true` looks back at the counts that others publish (look_back.cl) and writes how many there are in all.
 
 $if ALONE

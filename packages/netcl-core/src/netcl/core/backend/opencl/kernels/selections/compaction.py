@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.opencl.kernels.sorts.sort_keys import keyed_program
+from netcl.core.backend.opencl.kernels.sort_keys import keyed_program
 from netcl.core.backend.opencl.kernels.warps import look_back
 from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.templates import Traits, largest_group, per_work_item, profile, traits
-from netcl.core.backend.recording import host_read_allowed
 from netcl.core.dtypes import itemsize
+from netcl.core.engine.recording import host_read_allowed
 from netcl.core.tuning.warp_table import warp_of
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _GROUP = 128  # work-items at most that list a chunk together, unless the device is a CPU
 _EACH = 16  # elements of each at a time

@@ -25,7 +25,7 @@ from netcl.core.tuning.matmul_precision import get_float32_matmul_precision
 from netcl.core.tuning.matrix_units import attention_pays, attention_unit_of, local_memory, parts_of
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 
 _WIDTH = 32  # queries (forward) or keys (backward) of a work-item at a time

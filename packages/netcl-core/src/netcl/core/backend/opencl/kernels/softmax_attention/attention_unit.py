@@ -12,13 +12,13 @@ from netcl.core.backend.opencl.contraction.matrix_unit.matrix_units import engin
 from netcl.core.backend.opencl.kernels.softmax_attention.attention_shape import AttentionShape, shape_of
 from netcl.core.backend.opencl.templates import source, struct
 from netcl.core.device.capabilities import profile_of
-from netcl.core.device.child_probe import RIGHT, WRONG
+from netcl.core.device.drivers.child_probe import RIGHT, WRONG
 from netcl.core.dtypes import from_bfloat16
 from netcl.core.tuning.matrix_units import CHUNK, local_memory
 from netcl.core.tuning.unit_table import KINDS, UNITS
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _INSTRUCTIONS = {
     "mma": ("matrix_unit_nvidia", "matrix_unit_mma", "attention_unit_mma"),

@@ -12,7 +12,7 @@
 // are multiplied by `scale` before masks and the largest one are looked for: for masks that are added, and a scale that
 // is not positive.
 //
-// With PARTS operands are float32 in planes. A product of two is the sum of products of planes whose numbers sum to less than PARTS;
+// With PARTS operands are float32 in planes. A product of two is the sum of products of planes with numbers that sum to less than PARTS;
 // that of the first planes and the others have separate sums, so that small ones are not cut off, and weighted sums are added up outside
 // the unit. Beyond the first planes an Inf or NaN counts as 0, so that results are the same as in float32.
 
@@ -148,7 +148,7 @@ static inline uint4 finite_parts(const uint4 part) {
     ADD_REST(sums, rest, BLOCK) \
 }
 
-// A fragment of A of two adjacent ones of weights, of which `weights` keeps what is left.
+// A fragment of A of two adjacent ones of weights; `weights` keeps what is left.
 static inline uint4 next_parts(float* weights) {
     const uint4 part = (uint4)(packed(weights[0], weights[1]), packed(weights[2], weights[3]), packed(weights[4], weights[5]),
                                packed(weights[6], weights[7]));

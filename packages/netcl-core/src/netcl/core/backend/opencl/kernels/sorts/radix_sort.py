@@ -7,14 +7,14 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from netcl.core.backend.opencl.kernels.sorts.sort_keys import keyed_program
+from netcl.core.backend.opencl.kernels.sort_keys import keyed_program
 from netcl.core.backend.opencl.kernels.warps.cleared import cleared
 from netcl.core.backend.opencl.kernels.warps.look_back import WARP_TEMPLATES
 from netcl.core.backend.opencl.templates import Traits, struct
 from netcl.core.dtypes import itemsize
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _LEAST = 1 << 14  # elements of a long row
 _SWEEP_GROUP = 256  # work-items of a group that looks back, one for each digit

@@ -11,7 +11,7 @@ typedef struct {
     const size_t head = get_global_id(0) * g.share, tail = min((size_t)(g.rows * g.width), (size_t)(head + g.share)); \
     for (size_t p = head; p < tail; p++)
 
-// The first position whose key is not below `key` (`right`: is above it).
+// The first position with a key not below `key` (`right`: is above it).
 static inline long bound(__global const STORAGE* restrict sorted, const long extent, const ulong key, const long right) {
     long low = 0, high = extent;
     while (low < high) {

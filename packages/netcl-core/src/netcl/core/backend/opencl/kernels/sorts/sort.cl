@@ -1,6 +1,6 @@
 // Stable merge sort of the rows of a matrix, and the use of sorted rows.
 //
-// Elements (sort_elements.cl) have a key, whose order `flip` reverses, and the position that it came from, so that one stream is
+// Elements (sort_elements.cl) have a key, in an order that `flip` reverses, and the position that it came from, so that one stream is
 // merged, and of equals the earlier comes first. `tiles` sorts stretches of a row, each `merge` joins
 // neighbouring runs of `width` (its work-items find their share by a search along the diagonal: Odeh, Green, Mwassi, Shmueli
 // and Birk: Merge Path. IPDPSW 2012), `unpack` writes values and positions.

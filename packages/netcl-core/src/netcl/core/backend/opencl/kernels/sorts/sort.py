@@ -24,8 +24,8 @@ from netcl.core.backend.opencl.kernels.selections.select import (
     selects_whole_rows,
     worth,
 )
+from netcl.core.backend.opencl.kernels.sort_keys import keyed_program
 from netcl.core.backend.opencl.kernels.sorts.radix_sort import radix_sort, sort_long_rows
-from netcl.core.backend.opencl.kernels.sorts.sort_keys import keyed_program
 from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.templates import Traits, largest_group, profile, struct, traits
 from netcl.core.dtypes import itemsize
@@ -33,7 +33,7 @@ from netcl.core.expr import Load, reduce
 from netcl.core.tuning.warp_table import warp_of
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _UNITS = 64  # work-items of a CPU
 _EIGHT = 8  # elements that a work-item sorts in registers

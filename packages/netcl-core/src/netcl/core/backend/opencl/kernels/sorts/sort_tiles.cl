@@ -17,7 +17,7 @@ $if SWEPT
 #define STAGE(i) (i)
 #define ORDERED(i) (i)
 
-// A published word: a sum below 2^30 and of which elements it is.
+// A published word: a sum below 2^30 and the elements that it sums.
 #define OF_TILE (1u << 30)
 #define OF_ALL (1u << 31)
 #define AHEAD 4  // words that are read at once

@@ -7,7 +7,7 @@ import numpy as np
 from netcl.core.backend.opencl.contraction.matrix_unit.matrix_units import engine_of_driver
 from netcl.core.backend.opencl.kernels.sorts.radix_sort import radix_sort, sort_long_rows
 from netcl.core.backend.opencl.templates import traits
-from netcl.core.device.child_probe import RIGHT, WRONG
+from netcl.core.device.drivers.child_probe import RIGHT, WRONG
 
 _SIZES = (1 << 20, 300_007)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from netcl.core.backend.opencl.templates import per_work_item, source, struct, traits
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _GROUP = 64
 _LANES = 16  # work-items that share the dot product of a pair

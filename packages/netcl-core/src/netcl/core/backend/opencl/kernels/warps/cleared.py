@@ -9,7 +9,7 @@ import numpy as np
 from netcl.core.backend.opencl.templates import source
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _GROUP, _MOST = 128, 1 << 16  # work-items of a group, and of all
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from netcl.core.backend.opencl.queue.plans.execution_plan import ExecutionPlan, Made, keep, steps_of
 from netcl.core.backend.opencl.templates import traits
-from netcl.core.backend.recording import open_here
+from netcl.core.engine.recording import open_here
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 
 def run_planned(

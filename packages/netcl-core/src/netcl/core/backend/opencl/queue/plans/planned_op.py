@@ -25,8 +25,8 @@ from netcl.core.errors import OutOfMemoryError
 from netcl.core.expr.c_types import is_small
 from netcl.core.process.late_launches import waiting
 from netcl.core.process.opencl import cl
-from netcl.core.tensor import size
-from netcl.core.tensor.storage import Storage
+from netcl.core.storage import size
+from netcl.core.storage.storage import Storage
 from netcl.core.tensor.tensor import Tensor
 
 if TYPE_CHECKING:

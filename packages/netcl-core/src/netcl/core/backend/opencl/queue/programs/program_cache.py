@@ -33,10 +33,10 @@ from netcl.core.backend.opencl.queue import shutdown
 from netcl.core.backend.opencl.queue.programs import build_progress, in_line
 from netcl.core.backend.opencl.queue.programs.declarations import WITHOUT_HEADER, declared
 from netcl.core.device.capabilities import type_of
-from netcl.core.device.child_probe import driver_key
+from netcl.core.device.drivers.child_probe import driver_key
 from netcl.core.device.drivers.half_vectors import half_vectors
+from netcl.core.device.drivers.kernel_objects import raw_program
 from netcl.core.device.drivers.llvm_processor import multiplies_and_adds
-from netcl.core.device.kernel_objects import raw_program
 from netcl.core.errors import KernelBuildError
 from netcl.core.process import cache_files
 from netcl.core.process.opencl import cl

@@ -24,8 +24,8 @@ import numpy as np
 
 from netcl.core import config
 from netcl.core.backend.opencl.queue.loader import loader, sizes
-from netcl.core.device.child_probe import RIGHT, WRONG, driver_key, verdict
-from netcl.core.device.kernel_objects import new_kernel, raw_program
+from netcl.core.device.drivers.child_probe import RIGHT, WRONG, driver_key, verdict
+from netcl.core.device.drivers.kernel_objects import new_kernel, raw_program
 from netcl.core.process.opencl import cl
 
 _CAPABILITIES = 0x12A9  # CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from netcl.core.backend.opencl.queue.replays.memory_accesses import Accesses
@@ -53,6 +53,11 @@ class Recorded(NamedTuple):
         return prepared.kernel if known else None
 
 
+@lru_cache(maxsize=1024)
+def _angles(body: str) -> frozenset[str]:
+    return frozenset(_ANGLE_CALL.findall(body))
+
+
 def argument_keys(launch: Recorded) -> list[tuple[str, bool, Any]]:
     """Returns a key of each argument of a launch: its type, True for a number, and the number or the buffer."""
     kernel, prepared = launch.kernel, launch.prepared
@@ -91,8 +96,8 @@ class Group:
 
     @cached_property
     def angles(self) -> frozenset[str]:
-        """The names "sin" and "cos" of which a kernel has a call."""
-        return frozenset(name for kernel in self.kernels for name in _ANGLE_CALL.findall(kernel.body))
+        """The functions among "sin" and "cos" that a kernel calls."""
+        return frozenset[str]().union(*[_angles(kernel.body) for kernel in self.kernels])
 
     def before(self, other: Group, most_arguments: int) -> Group | None:
         """Returns this group followed by another one, None if they cannot be merged."""

@@ -11,9 +11,9 @@ from netcl.core.backend.opencl.queue.event_free import without_event
 from netcl.core.backend.opencl.queue.replays.command_buffer import are_used, buffered, is_kernel
 from netcl.core.backend.opencl.queue.replays.horizontal_fusion import joined, most_arguments
 from netcl.core.backend.opencl.queue.replays.launch_groups import grouped
-from netcl.core.backend.profiler_sink import LaunchRecord
-from netcl.core.backend.recording import Recording
 from netcl.core.device.health import LaunchLog
+from netcl.core.engine.profiler_sink import LaunchRecord
+from netcl.core.engine.recording import Recording
 from netcl.core.errors import KernelBuildError
 
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from netcl.core.errors import DTypeError, UnsupportedError
 from netcl.core.layout import contiguous_strides
-from netcl.core.ops_table.hook_stack import before_write
-from netcl.core.tensor.storage import UNCOUNTED, Storage, lock
+from netcl.core.process.hook_stack import before_write
+from netcl.core.storage.storage import UNCOUNTED, Storage, lock
 
 Shape = tuple[int, ...]
 
@@ -100,7 +100,7 @@ def aligned_strides(strides: Sequence[int], rank: int) -> Shape:
 
 
 def _same_walk(shape: Shape, strides: Sequence[int], others: Sequence[int]) -> bool:
-    return all(size == 1 or one == other for size, one, other in zip(shape, strides, others))
+    return all(size == 1 or stride == other for size, stride, other in zip(shape, strides, others))
 
 
 def _strides_in(geometry: Geometry, shape: Shape) -> Shape | None:
@@ -221,7 +221,7 @@ class ViewStorage(Storage):
                     fresh._storage.array,
                 )
                 self.given = False
-            self.gathering = True  # the copy, whose target this is, asks for it again
+            self.gathering = True  # the copy into it asks for it again
             try:
                 self.engine.copy(
                     root,
@@ -365,8 +365,8 @@ def repeated(args: tuple[Any, ...], result: Any) -> Callable[[tuple[Any, ...]], 
 
     def view(args: tuple[Any, ...]) -> Any:
         x = args[0]
-        given = x._storage
-        if type(given) is ViewStorage or given.deferred is not None or x.engine.recording is not None or released(x):
+        origin = x._storage
+        if type(origin) is ViewStorage or origin.deferred is not None or x.engine.recording is not None or released(x):
             return None
         return stale(x, geometry)
 
@@ -512,7 +512,7 @@ def _follow(root: Storage, storage: Storage) -> None:
 
 def rows_of_one(tensors: Sequence[Any]) -> tuple[Any, list[int]] | None:
     """Returns the table with the elements of ``tensors`` as rows, and the rows; None unless all are stale views of
-    whole rows of one storage, of which none is in the gradient graph.
+    whole rows of one storage, and none is in the gradient graph.
     """
     first = tensors[0]
     if type(first._storage) is not ViewStorage:
@@ -644,7 +644,7 @@ def store(target: Any, value: Any) -> bool:
 
 def _overlapping() -> UnsupportedError:
     return UnsupportedError(
-        "writing in place into an expanded tensor, of which several elements are one element in memory; write into a "
+        "writing in place into an expanded tensor: several of its elements are one element in memory; write into a "
         "clone(), or into the tensor before expand"
     )
 

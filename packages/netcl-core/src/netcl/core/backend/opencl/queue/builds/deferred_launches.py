@@ -30,15 +30,15 @@ from threading import get_ident
 from typing import Any, ClassVar, NamedTuple, Protocol
 from weakref import ref
 
-from netcl.core.backend.interceptors import Interceptor, Layer, intercepted, recovered, refresh, tensors_in
-from netcl.core.backend.opencl.builds.build_processes import WORTH_A_CHILD, Build, most_processes, processes_for
-from netcl.core.backend.opencl.builds.build_request import Argument, Launch
 from netcl.core.backend.opencl.queue import shutdown
+from netcl.core.backend.opencl.queue.builds.build_processes import WORTH_A_CHILD, Build, most_processes, processes_for
+from netcl.core.backend.opencl.queue.builds.build_request import Argument, Launch
 from netcl.core.backend.opencl.queue.fallback import WITH_A_PLAINER_KERNEL
-from netcl.core.backend.recording import unrecorded
+from netcl.core.engine.interceptors import Interceptor, Layer, intercepted, recovered, refresh, tensors_in
+from netcl.core.engine.recording import unrecorded
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.process import late_launches
-from netcl.core.tensor.storage import Failed
+from netcl.core.storage.storage import Failed
 
 _MOST = 4096  # launches that wait at most
 _MOST_WITHOUT_CHILDREN = 64

@@ -6,10 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-
-if TYPE_CHECKING:
-    from netcl.core.ops_table.table import OpRow
+from typing import Any, Protocol, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,7 +20,7 @@ class Hook(Protocol):
     expressions are computed, which may write into several.
     """
 
-    def __call__(self, next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+    def __call__(self, next: Callable[..., Any], row: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
 
 
 class Predictor(Protocol):
@@ -32,7 +29,7 @@ class Predictor(Protocol):
     It is called in place of a whole op or of an ``event``, before recorder and hooks, and not for what these call.
     """
 
-    def call(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
+    def call(self, row: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
         """Returns the result of ``call_row``."""
         ...
 

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import perf_counter
 from typing import Any
 
-from netcl.core.backend.profiler_sink import FlopCount, LaunchRecord, ProfilerSink
+from netcl.core.engine.profiler_sink import FlopCount, LaunchRecord, ProfilerSink
 from netcl.core.errors import CaptureError
 
 

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 from netcl.core.errors import KernelBuildError
 from netcl.core.process import late_launches
-from netcl.core.tensor.data import TensorData
+from netcl.core.storage.data import TensorData
 
 
 class Layer(IntEnum):

@@ -12,7 +12,7 @@ import numpy as np
 
 from netcl.core.backend.opencl.contraction import launch
 from netcl.core.backend.opencl.contraction.matrix_unit.matrix_units import contract, engine_of_driver
-from netcl.core.device.child_probe import RIGHT, SLOWER, WRONG
+from netcl.core.device.drivers.child_probe import RIGHT, SLOWER, WRONG
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.unit_table import INSTRUCTIONS, KINDS, UNITS, UnitTile, kind_of
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from netcl.core import dtypes
 from netcl.core.dtypes import OBJECTS, DType
 from netcl.core.process import late_launches
-from netcl.core.tensor.gradients import find, grad_fn_of, load
-from netcl.core.tensor.size import Shape
-from netcl.core.tensor.storage import Storage, Upload
+from netcl.core.storage.gradients import find, grad_fn_of, load
+from netcl.core.storage.size import Shape
+from netcl.core.storage.storage import Storage, Upload
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -55,7 +55,7 @@ class TensorData:
         "engine",
         "shape",
     )
-    engine: Any  # a DeviceBackend, whose calls take TensorData
+    engine: Any  # a DeviceBackend: its calls take TensorData
     shape: tuple[int, ...]
     dtype: DType
     _storage: Storage

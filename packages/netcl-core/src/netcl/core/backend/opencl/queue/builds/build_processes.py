@@ -18,11 +18,11 @@ from time import monotonic
 from typing import Any
 
 from netcl.core import config
-from netcl.core.backend.opencl.builds.build_request import READY, Launch, Request
 from netcl.core.backend.opencl.queue import shutdown
+from netcl.core.backend.opencl.queue.builds.build_request import READY, Launch, Request
 from netcl.core.backend.opencl.queue.programs import build_progress
 from netcl.core.device.capabilities import type_of
-from netcl.core.device.child_probe import child_environment, driver_key, has_interpreter
+from netcl.core.device.drivers.child_probe import child_environment, driver_key, has_interpreter
 from netcl.core.process.settings import usable_cores
 
 WORTH_A_CHILD = 4  # programs that wait; a child takes about a second to start
@@ -35,7 +35,7 @@ _MOST_OTHERS = 7
 
 _SCRIPT = """\
 import os, sys
-from netcl.core.backend.opencl.builds.build_worker import answer
+from netcl.core.backend.opencl.build_worker import answer
 answer(sys.argv[1])
 os._exit(0)
 """

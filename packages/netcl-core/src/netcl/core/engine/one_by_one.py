@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from netcl.core.expr import Expr, Load, apply, reduce
 
 if TYPE_CHECKING:
-    from netcl.core.tensor.data import TensorData
+    from netcl.core.storage.data import TensorData
 
 _PAIRS = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
 _NEUTRAL = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from netcl.core.tensor.storage import lock
+from netcl.core.storage.storage import lock
 
 
 class Mark:
@@ -172,10 +172,10 @@ def registered() -> Gradients | None:
 
 def load() -> Gradients:
     """``find()``; ImportError with the command that installs netcl-autograd if there is none."""
-    found = find()
-    if found is None:
+    functions = find()
+    if functions is None:
         raise ImportError("gradients need netcl-autograd, which is not installed: pip install netcl-autograd")
-    return found
+    return functions
 
 
 def attach(tensor: Any, grad_fn: Any) -> None:

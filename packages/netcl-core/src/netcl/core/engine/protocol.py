@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 if TYPE_CHECKING:
-    from netcl.core.backend.epilogue import Epilogue
-    from netcl.core.backend.interceptors import Interceptor
-    from netcl.core.backend.profiler_sink import ProfilerSink
-    from netcl.core.backend.recording import Recording
     from netcl.core.device.discovery import DeviceHandle
+    from netcl.core.engine.epilogue import Epilogue
+    from netcl.core.engine.interceptors import Interceptor
+    from netcl.core.engine.profiler_sink import ProfilerSink
+    from netcl.core.engine.recording import Recording
     from netcl.core.expr import Expr
-    from netcl.core.tensor.data import TensorData, TensorT
+    from netcl.core.storage.data import TensorData, TensorT
 
 Pair = tuple[int, int]
 
@@ -61,7 +61,7 @@ class DeviceBackend(Protocol):
 
     @property
     def interceptors(self) -> tuple[Interceptor, ...]:
-        """The interceptors of computing calls, outermost first; see ``netcl.core.backend.interceptors``."""
+        """The interceptors of computing calls, outermost first; see ``netcl.core.engine.interceptors``."""
         ...
 
     @interceptors.setter

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -104,3 +105,12 @@ def to_storage(data: Any, dtype: str | None) -> tuple[Array, str]:
         return dtypes.to_bfloat16(np.ascontiguousarray(array, dtype=np.float32)).reshape(array.shape), dtype
     # ascontiguousarray would make a 0-d array 1-d; asarray with order keeps the rank.
     return np.asarray(array, dtype=dtypes.numpy_dtype(dtype), order="C"), dtype
+
+
+def view(array: Array, shape: Sequence[int], strides: Sequence[int], offset: int) -> Array:
+    """Returns elements of the memory of an array; strides and the offset are in elements."""
+    steps = [step * array.itemsize for step in strides]
+    if array.flags.c_contiguous:
+        shown: Array = np.ndarray(shape, array.dtype, array, offset * array.itemsize, steps)
+        return shown
+    return np.lib.stride_tricks.as_strided(array.reshape(-1)[offset:], shape, steps)  # one element for all: "meta"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from netcl.core.backend.interceptors import Interceptor, Layer
+from netcl.core.engine.interceptors import Interceptor, Layer
 from netcl.core.expr.cost import FLOPS
 
 

@@ -15,9 +15,9 @@ from typing import IO, Any
 
 import numpy as np
 
-from netcl.core.backend.opencl.builds.build_request import READY, Request
 from netcl.core.backend.opencl.contraction.matrix_unit.matrix_units import engine_of_driver
-from netcl.core.device.kernel_objects import new_kernel
+from netcl.core.backend.opencl.queue.builds.build_request import READY, Request
+from netcl.core.device.drivers.kernel_objects import new_kernel
 from netcl.core.process.opencl import cl
 
 

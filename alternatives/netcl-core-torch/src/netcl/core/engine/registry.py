@@ -6,6 +6,6 @@ from netcl_core_kit.engines import *  # noqa: F403
 from netcl_core_kit.engines import __all__ as __all__
 from netcl_core_kit.engines import use_engine
 
-from netcl.core.backend.protocol import DeviceBackend
+from netcl.core.engine.protocol import DeviceBackend
 
 use_engine(DeviceBackend)

@@ -1,0 +1,1 @@
+"""The interface of engines: their calls, who intercepts and records them, and which engines there are."""
