@@ -40,7 +40,7 @@ FLAT_GROUP = (
 )
 LEAST_GROUP = 32  # work-items that share a row at least
 TRIPS = 3  # vectors of a row that are worth a work-item of a larger group
-TURNS = (4, 16)  # work-items that may take turns along a short axis
+TURNS = (4, 8, 16, 32, 64, 128)  # work-items that may take turns along a short axis
 WIDE = (1 << 31) - (1 << 20)  # elements of an iteration space with 64-bit positions; a step past the end fits
 
 
