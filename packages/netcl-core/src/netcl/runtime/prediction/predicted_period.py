@@ -9,8 +9,9 @@ from typing import Any
 
 from netcl.core.dtypes import DType
 from netcl.core.errors import CaptureError, OutOfMemoryError
+from netcl.core.expr import Load
 from netcl.core.ops_table import modes
-from netcl.core.ops_table.dispatch import assign
+from netcl.core.ops_table.dispatch import assign, evaluate_each
 from netcl.core.ops_table.hook_stack import PREDICTOR, hooks_of_thread
 from netcl.core.ops_table.table import OpRow
 from netcl.core.process.grad_mode import state as grad_state
@@ -71,7 +72,8 @@ class PredictedPeriod:
         """Computes a part of the stretch if it ends here, else the calls so far one by one: a value is needed."""
         with Uninterrupted(), lock:
             # After the last call only ``commit`` replays: a Ctrl-C has come before it, and settling may follow.
-            if self.over or (self.position < len(self.stretch.calls) and self._advance(self.position)):
+            reads = self.position < len(self.stretch.calls) and self.position not in self.stretch.starts
+            if self.over or (reads and self._advance(self.position)):
                 return
             self.missed = self.position
             self.held = [slot for slot in range(self._made) if getrefcount(self.slots[slot]) > 2]
@@ -151,6 +153,8 @@ class PredictedPeriod:
             self._guard()
         self.position = position + 1
         self.ends = call.ends
+        if self.position in self.stretch.starts:
+            self._start()
         result = call.result
         if type(result) is Slot:
             return slots[result.number]
@@ -312,7 +316,7 @@ class PredictedPeriod:
         """Replays the parts of the stretch up to ``position``; False if no part ends there, if that part has been
         replayed before, or if nothing can be replayed.
         """
-        ends = [*self.stretch.barriers, len(self.stretch.calls)]
+        ends = self.stretch.ends
         if position not in ends or ends.index(position) < self._part:
             return False
         outer, guarded, marked = hooks_of_thread.state, self.guarded, list(self._marked)
@@ -348,20 +352,31 @@ class PredictedPeriod:
                     predict_draws(self)
         return True
 
+    def _start(self) -> None:
+        """Has a GPU begin with the calls so far; their results stay deferred."""
+        with Uninterrupted():
+            if self._advance(self.position):
+                self.stretch.engine.queue.flush()
+
     def _begun(self) -> Replay:
         """Begins the replay; notes what has to be restored if it is not ended."""
         self._offset = default_generator.offset
         self._replay = self.stretch.begin()
+        by_dtype: dict[tuple[Any, str], list[Any]] = {}
         for tensor in self.stretch.captured.written_early:
-            before = tensor.engine.empty(tensor.shape, tensor.dtype)
-            assign(before, tensor)
-            self._before.append((tensor, before, tensor._storage.version))
+            by_dtype.setdefault((tensor.engine, tensor.dtype), []).append(tensor)
+        for (_, dtype), tensors in by_dtype.items():
+            copies = evaluate_each((Load(0, dtype),), [(tensor,) for tensor in tensors])
+            for tensor, (before,) in zip(tensors, copies):
+                self._before.append((tensor, before, tensor._storage.version))
         return self._replay
 
     def _run(self, replay: Replay, until: int) -> None:
         for part in range(self._part, until):
             replay.run(part)
         self._part = until
+        if self.position in self.stretch.starts:
+            return
         for kept, captured in zip(self.stretch.results, replay.results()):
             if kept.slot >= self._made or self.slots[kept.slot]._storage.deferred is None:
                 continue

@@ -11,3 +11,9 @@ typedef struct {
     long rows, block;
     long extent[3], result[3], step[3];  // of x, of the result
 } sampling;
+
+// The same for a work-item of each of `count` elements, with divisions by multiplication.
+typedef struct {
+    long count, extent[3];
+    divisor result[3], step[3];
+} sampling_each;
