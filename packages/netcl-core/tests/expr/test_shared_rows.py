@@ -43,5 +43,6 @@ def test_work_items_take_turns_along_a_short_axis(side: int, turns: int) -> None
     x = Load(0, "float32")
     plan = make_plan((x - mean(x, (0, 2)), reduce("sum", x, (0, 2))), (space, (1, 512, 1)), (space,), space, target)
     text = plan.launches[0].source
-    assert (f"i0 = lid / {turns}; i0 < n0; i0 += {128 // turns}" in text) == (turns < 128)
-    assert ("i0 = 0; i0 < n0; ++i0" in text) == (turns == 128)
+    assert (f"lid / {turns}" in text and f"i0 < n0; i0 += {128 // turns}" in text) == (turns < 128)
+    assert ("i0 < n0; ++i0" in text) == (turns == 128)
+    assert ("#pragma unroll" in text) == (side in (4, 8, 14, 16))  # each has one vector of a row at most

@@ -464,6 +464,9 @@ class _Planner:
         shares = bool(reduced) and not (cpu or columns)
         flat = len(groups) == 1 and not (reduced or cpu)
         group = self.sharing(sizes, reduced, split) if shares else self.target.flat_group if flat else 1
+        exact = in_vectors and not cpu and len(sizes) > 1
+        across = self.across(sizes, reduced, group) if len(sets) == 1 and shares else 0
+        last = 0 if not sizes else split[2] if split is not None and groups[-1][-1] == split[0] else sizes[-1]
         layout = Layout(
             rank=len(groups),
             loads={order[slot]: axes_present(self.shapes[slot]) for slot in used},
@@ -471,12 +474,13 @@ class _Planner:
             reduced=reduced,
             width=self.target.width,
             group=group,
-            across=self.across(sizes, reduced, group) if len(sets) == 1 and shares else 0,
+            across=across,
             split=None if split is None or split[0] not in position else position[split[0]],
             block=block,
             cpu=cpu,
             aligned=in_vectors,
-            exact=in_vectors and not cpu and len(sizes) > 1,
+            exact=exact,
+            once=exact and shares and last <= (across or group) * self.target.width,
             narrow=not cpu and math.prod(self.space) < WIDE,
             streams=cpu and in_vectors and self.target.streams and written_bytes >= STREAMED,
         )

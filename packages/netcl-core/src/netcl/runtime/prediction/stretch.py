@@ -169,10 +169,11 @@ class Stretch:
 
     def _starts(self) -> frozenset[int]:
         """Returns the positions at which a GPU begins to compute: it would be idle while Python runs."""
-        calls = next((at for at, call in enumerate(self.calls) if hasattr(call.target, "changes_gradients")), 0)
-        if calls < _LEAST_CALLS or not starts_early(self.engine):
+        changes = (at for at, call in enumerate(self.calls) if hasattr(call.target, "changes_gradients"))
+        backward = next((at for at in changes if at >= _LEAST_CALLS), 0)
+        if not backward or not starts_early(self.engine):
             return frozenset()
-        return frozenset(int(share * calls) for share in _STARTS).difference(self.barriers)
+        return frozenset(int(share * backward) for share in _STARTS).difference(self.barriers)
 
     def _find_last_uses(self) -> None:
         uses: dict[int, int] = {}
