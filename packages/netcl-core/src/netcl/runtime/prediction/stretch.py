@@ -37,7 +37,7 @@ _STARTS, _LEAST_CALLS = (0.08, 0.25, 0.55), 64
 
 
 def starts_early(engine: Any) -> bool:
-    """Returns True if a device computes beside Python: CPUs compute on the cores that run it."""
+    """Returns True if a device computes while Python runs: CPUs compute on the cores that run it."""
     return engine.name == "cl" and engine.handle.device_type.lower() == "gpu"
 
 
@@ -82,7 +82,8 @@ class Stretch:
     """The calls of two periods that are alike, and what they use: ``outside`` has the tensors that are the same objects
     in both, None for an input. ``results`` are what outlives a period, or is read in it. ``barriers`` are the positions
     of these reads, each before the call of this number, and ``starts`` the positions at which a GPU begins to compute,
-    though nothing is read: what comes before one of these is a part of the captured step. The ``varied`` are inputs that were the same objects in both periods.
+    though nothing is read: what comes before one of these is a part of the captured step. The ``varied`` are inputs
+    that were the same objects in both periods.
 
     Raises Unpredictable, or CaptureError, if the period cannot be captured.
     """

@@ -76,7 +76,7 @@ static inline void copy_inner(__local ushort* tile, __global const ushort* from,
 
 $if COLUMN_PIXELS or TERM_PIXELS
 // Pixels of padded images: `plane` of an image, `wide` of a row, the elements from one image, row and pixel to the
-// next, and of the results from one image to the next; elements of a segment, those that are taken, and those between segments.
+// next, and of the results from one image to the next; the elements of a segment, how many of them are taken, and the elements between segments.
 typedef struct { divisor plane, wide, segment; long image, row, pixel, out, valid, jump; } pixels;
 
 static inline int pixel_begin(const pixels form, const int number) {
@@ -85,7 +85,7 @@ static inline int pixel_begin(const pixels form, const int number) {
     return n * (int)form.image + y * (int)form.row + x * (int)form.pixel;
 }
 
-// Of a chunk at place `at` in the segments of a pixel: where it begins, and its elements before `end`.
+// The begin of the chunk at place `at` in the segments of a pixel, and its elements before `end`.
 static inline int chunk_begin(const pixels form, const int at) { return at + quotient(at, form.segment) * (int)form.jump; }
 static inline int chunk_count(const pixels form, const int at, const int end) {
     return clamp(min(end - at, (int)form.valid - (at - quotient(at, form.segment) * (int)form.segment.size)), 0, 8);
@@ -172,17 +172,21 @@ static NOT_INLINED float whole_sum(__global const float* a, const long a_k, __gl
 #define b_plane 0
 #endif
 
-// Adds the unit's sums to the totals outside it, or begins these, and clears the sums.
-#define ADD_SUMS(assign) \
+// The fragments of a warp's results, by rows i and columns j.
+#define EACH_FRAGMENT_OF_WARP \
     EACH_FRAGMENT \
     for (uint i = 0; i < WARP_M / FRAGMENT_M; i++) \
         EACH_FRAGMENT \
-        for (uint j = 0; j < WARP_N / FRAGMENT_N; j++) \
-            EACH_FRAGMENT \
-            for (uint e = 0; e < SUMS; e++) { \
-                totals[i][j][e] assign sums[i][j][e]; \
-                sums[i][j][e] = 0; \
-            }
+        for (uint j = 0; j < WARP_N / FRAGMENT_N; j++)
+
+// Adds the unit's sums to the totals outside it, or begins these, and clears the sums.
+#define ADD_SUMS(assign) \
+    EACH_FRAGMENT_OF_WARP \
+        EACH_FRAGMENT \
+        for (uint e = 0; e < SUMS; e++) { \
+            totals[i][j][e] assign sums[i][j][e]; \
+            sums[i][j][e] = 0; \
+        }
 
 $kernel ATTRIBUTES [ITEMS, 1, 1] matrix_unit(read ushort a_, read ushort b_, write RESULT out, product g, int splits,
         int part, long out_part, divisor segments if SEGMENTS, int a_jump if SEGMENTS, int b_jump if SEGMENTS,
@@ -196,8 +200,9 @@ $kernel ATTRIBUTES [ITEMS, 1, 1] matrix_unit(read ushort a_, read ushort b_, wri
     const int band = number / (GROUP_ROWS * columns), height = min(GROUP_ROWS, rows - band * GROUP_ROWS);
     const int within = number - band * GROUP_ROWS * columns;
     const int row = (band * GROUP_ROWS + within % height) * SPAN_M, column = within / height * SPAN_N;
-    const long z = get_global_id(2) / splits, outer = z / g.inner_batch, inner = z % g.inner_batch;
-    const int split = get_global_id(2) % splits, first_k = split * part;
+    const uint stack = get_global_id(2), z = stack / (uint)splits, matrices = g.inner_batch;
+    const long outer = z / matrices, inner = z % matrices;
+    const int split = stack - z * (uint)splits, first_k = split * part;
     const long a_begin = g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     const long b_begin = g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
     __global const ushort* a = a_ + a_begin;
@@ -205,12 +210,9 @@ $kernel ATTRIBUTES [ITEMS, 1, 1] matrix_unit(read ushort a_, read ushort b_, wri
     out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + split * out_part;
     ${begin_operands}
     SUM sums[WARP_M / FRAGMENT_M][WARP_N / FRAGMENT_N][SUMS];
-    EACH_FRAGMENT
-    for (uint i = 0; i < WARP_M / FRAGMENT_M; i++)
+    EACH_FRAGMENT_OF_WARP
         EACH_FRAGMENT
-        for (uint j = 0; j < WARP_N / FRAGMENT_N; j++)
-            EACH_FRAGMENT
-            for (uint e = 0; e < SUMS; e++) sums[i][j][e] = 0;
+        for (uint e = 0; e < SUMS; e++) sums[i][j][e] = 0;
 #if PARTS
     SUM totals[WARP_M / FRAGMENT_M][WARP_N / FRAGMENT_N][SUMS];
     ADD_SUMS(=)
@@ -243,32 +245,32 @@ $kernel ATTRIBUTES [ITEMS, 1, 1] matrix_unit(read ushort a_, read ushort b_, wri
     }
     MULTIPLIES_END;
     const int out_row = g.out_row, out_n = g.out_n;
-    EACH_FRAGMENT
-    for (uint i = 0; i < WARP_M / FRAGMENT_M; i++)
+    EACH_FRAGMENT_OF_WARP {  // all are finished before the first is stored, so that no read waits for a write
+        const int first_row = row + (int)FRAGMENT_ROW(i), first_column = column + (int)(WARP_COLUMN + j * FRAGMENT_N);
         EACH_FRAGMENT
-        for (uint j = 0; j < WARP_N / FRAGMENT_N; j++) {
-            const int first_row = row + (int)FRAGMENT_ROW(i), first_column = column + (int)(WARP_COLUMN + j * FRAGMENT_N);
-            EACH_FRAGMENT
-            for (uint e = 0; e < SUMS; e++) {
-                const int r = min(first_row + (int)(SUM_ROW(lane, e)), m - 1);
-                const int inside = min(first_column + (int)(SUM_COLUMN(lane, e)), n - 1);
+        for (uint e = 0; e < SUMS; e++) {
+            const int r = min(first_row + (int)(SUM_ROW(lane, e)), m - 1);
+            const int inside = min(first_column + (int)(SUM_COLUMN(lane, e)), n - 1);
 #if PARTS
-                sums[i][j][e] = totals[i][j][e];
-                if (!isfinite(sums[i][j][e]))
-                    sums[i][j][e] = whole_sum(a_whole + a_begin + r * g.a_row, g.a_k, b_whole + b_begin + inside * g.b_n, g.b_k,
-                                              first_k, depth);
+            sums[i][j][e] = totals[i][j][e];
+            if (!isfinite(sums[i][j][e]))
+                sums[i][j][e] = whole_sum(a_whole + a_begin + r * g.a_row, g.a_k, b_whole + b_begin + inside * g.b_n, g.b_k,
+                                          first_k, depth);
 #endif
-                sums[i][j][e] = finished(sums[i][j][e], r, inside, COLUMN_OFFSET(inside)${operand_arguments});
-            }
-            EACH_FRAGMENT
-            for (uint e = 0; e < SUMS; e += 1 + PAIRS) {
-                const int r = first_row + (int)(SUM_ROW(lane, e)), c = first_column + (int)(SUM_COLUMN(lane, e));
-                if (r >= m || c >= n) continue;
-#if PAIRS
-                STORE_PAIR(sums[i][j][e], sums[i][j][e + 1], out, r * out_row + COLUMN_OFFSET(c));
-#else
-                STORE_RESULT(sums[i][j][e], out, r * out_row + COLUMN_OFFSET(c));
-#endif
-            }
+            sums[i][j][e] = finished(sums[i][j][e], r, inside, COLUMN_OFFSET(inside)${operand_arguments});
         }
+    }
+    EACH_FRAGMENT_OF_WARP {
+        const int first_row = row + (int)FRAGMENT_ROW(i), first_column = column + (int)(WARP_COLUMN + j * FRAGMENT_N);
+        EACH_FRAGMENT
+        for (uint e = 0; e < SUMS; e += 1 + PAIRS) {
+            const int r = first_row + (int)(SUM_ROW(lane, e)), c = first_column + (int)(SUM_COLUMN(lane, e));
+            if (r >= m || c >= n) continue;
+#if PAIRS
+            STORE_PAIR(sums[i][j][e], sums[i][j][e + 1], out, r * out_row + COLUMN_OFFSET(c));
+#else
+            STORE_RESULT(sums[i][j][e], out, r * out_row + COLUMN_OFFSET(c));
+#endif
+        }
+    }
 }

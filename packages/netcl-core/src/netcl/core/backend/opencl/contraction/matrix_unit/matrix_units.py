@@ -84,8 +84,8 @@ def _multiply(tile: UnitTile, along: tuple[bool, bool], kind: Kind) -> tuple[str
 class Pixels(NamedTuple):
     """Pixels of padded images, of 16 bits, at which columns or rows of B begin: ``plane`` of an image and ``wide`` of a
     row; elements from one image, row and pixel to the next; if the columns of the result are images (``of_columns``),
-    its elements from one image to the next. A pixel has segments: the first ``valid`` of ``segment`` elements are taken,
-    and after a segment ``jump`` elements of memory are skipped.
+    its elements from one image to the next. A pixel has segments: the first ``valid`` of ``segment`` elements are
+    taken, and after a segment ``jump`` elements of memory are skipped.
     """
 
     plane: int
@@ -184,9 +184,10 @@ def _layout(rows: SegmentedRows, words: int, depth: int, pixels: Pixels | None) 
     a_k, b_k, b_n, out_n = steps
     a_along, b_along = a_k == 1, b_k == 1
     distances: tuple[int, ...] = (
-        c.a_row if a_along else a_k, b_n if b_along else b_k, c.a_offset, c.b_offset, *c.a_batch, *c.b_batch, rows.a_jump,
-        rows.b_jump,
+        c.a_row if a_along else a_k, b_n if b_along else b_k, c.a_offset, c.b_offset, *c.a_batch, *c.b_batch,
+        *rows[-2:],
     )  # fmt: skip
+    of_columns = pixels is not None and pixels.of_columns
     of_images: tuple[int, ...] = ()
     if pixels is not None:
         distances = (*distances, pixels.image, pixels.row, pixels.pixel, pixels.jump)
@@ -195,8 +196,8 @@ def _layout(rows: SegmentedRows, words: int, depth: int, pixels: Pixels | None) 
     return Layout(
         a_along, b_along, all(step * words % CHUNK == 0 for step in distances),
         out_n == 1 and all(step % 2 == 0 for step in results),
-        None if pixels is None else "columns" if pixels.of_columns else "terms",
-        pixels is not None and pixels.of_columns and (pixels.valid < pixels.segment or prod(c.k) % depth != 0), rows.jumps,
+        None if pixels is None else "columns" if of_columns else "terms",
+        pixels is not None and of_columns and (pixels.valid < pixels.segment or prod(c.k) % depth != 0), rows.jumps,
     )  # fmt: skip
 
 

@@ -44,8 +44,8 @@ def _operands_program(vector: int, other: int, channels: int = 64) -> str:
     the other operand, for 0 filters; a work-group moves so many ``channels``.
     """
     defines = (
-        ("ITEMS", _ITEMS), ("PIXELS", dict(_MOVED)[channels]), ("CHANNELS", channels), ("INNER", _INNER), ("VECTOR", vector),
-        ("FILTERS", int(not other)), ("OTHER_VECTOR", other),
+        ("ITEMS", _ITEMS), ("PIXELS", dict(_MOVED)[channels]), ("CHANNELS", channels), ("INNER", _INNER),
+        ("VECTOR", vector), ("FILTERS", int(not other)), ("OTHER_VECTOR", other),
     )  # fmt: skip
     return source(("division", "unit_operands"), defines)
 

@@ -1,12 +1,13 @@
 // Every step-th element of the last three dimensions.
 $if EACH
 $kernel sample(read element x, write element out, sampling_each g) {
-    const int at = get_global_id(0);
-    if (at >= g.count) return;
-    const int row = quotient(at, g.result[2]), slab = quotient(row, g.result[1]), plane = quotient(slab, g.result[0]);
-    const long i = (at - row * (int)g.result[2].size) * g.step[2].size, y = (row - slab * (int)g.result[1].size) * g.step[1].size;
-    const long z = (slab - plane * (int)g.result[0].size) * g.step[0].size;
-    out[at] = x[((plane * g.extent[0] + z) * g.extent[1] + y) * g.extent[2] + i];
+    EACH_ELEMENT {
+        if (at >= g.count) return;
+        const int row = quotient(at, g.result[2]), slab = quotient(row, g.result[1]), plane = quotient(slab, g.result[0]);
+        const long i = (at - row * (int)g.result[2].size) * g.step[2].size, y = (row - slab * (int)g.result[1].size) * g.step[1].size;
+        const long z = (slab - plane * (int)g.result[0].size) * g.step[0].size;
+        out[at] = x[((plane * g.extent[0] + z) * g.extent[1] + y) * g.extent[2] + i];
+    }
 }
 $else
 $kernel LOOPS sample(read element x, write element out, sampling g) {

@@ -1,14 +1,15 @@
 // The reverse of pad_sample.cl: zeros between the elements and after them.
 $if EACH
 $kernel spread(read element x, write element out, sampling_each g) {
-    const int at = get_global_id(0);
-    if (at >= g.count) return;
-    const int row = quotient(at, g.result[2]), slab = quotient(row, g.result[1]), plane = quotient(slab, g.result[0]);
-    const int i = at - row * (int)g.result[2].size, y = row - slab * (int)g.result[1].size, z = slab - plane * (int)g.result[0].size;
-    const int from_i = quotient(i, g.step[2]), from_y = quotient(y, g.step[1]), from_z = quotient(z, g.step[0]);
-    const bool met = from_i * (int)g.step[2].size == i && from_y * (int)g.step[1].size == y && from_z * (int)g.step[0].size == z
-                     && from_i < g.extent[2] && from_y < g.extent[1] && from_z < g.extent[0];
-    out[at] = met ? x[((plane * (int)g.extent[0] + from_z) * (int)g.extent[1] + from_y) * (int)g.extent[2] + from_i] : 0;
+    EACH_ELEMENT {
+        if (at >= g.count) return;
+        const int row = quotient(at, g.result[2]), slab = quotient(row, g.result[1]), plane = quotient(slab, g.result[0]);
+        const int i = at - row * (int)g.result[2].size, y = row - slab * (int)g.result[1].size, z = slab - plane * (int)g.result[0].size;
+        const int from_i = quotient(i, g.step[2]), from_y = quotient(y, g.step[1]), from_z = quotient(z, g.step[0]);
+        const bool met = from_i * (int)g.step[2].size == i && from_y * (int)g.step[1].size == y && from_z * (int)g.step[0].size == z
+                         && from_i < g.extent[2] && from_y < g.extent[1] && from_z < g.extent[0];
+        out[at] = met ? x[((plane * (int)g.extent[0] + from_z) * (int)g.extent[1] + from_y) * (int)g.extent[2] + from_i] : 0;
+    }
 }
 $else
 $kernel LOOPS spread(read element x, write element out, sampling g) {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Triple = tuple[int, int, int]
 
-_GROUP = 128  # work-items, of an element each
+_GROUP, _EACH = 128, 4  # work-items, and the elements of one
 _SMALL, _RECENT = 1 << 16, 16  # elements of a copy that a recording keeps, and copies that it keeps
 
 _FILES = {"pad": "pad_pad", "sample": "pad_sample", "spread": "pad_spread"}  # of each kernel
@@ -32,12 +32,14 @@ def _launch(
     return *_grid(rows, padded[2], block, device), argument
 
 
-def _grid(rows: int, width: int, block: int, device: Traits) -> tuple[bool, int, int]:
-    """Returns True if each element has a work-item, then the numbers of work-items, in all and of a group."""
-    if device.is_cpu or rows * width >= (1 << 31) - _GROUP:
+def _grid(rows: int, width: int, block: int, device: Traits, each: int = 1) -> tuple[bool, int, int]:
+    """Returns True if a work-item has ``each`` elements in place of rows, then the numbers of work-items, in all and of
+    a group.
+    """
+    if device.is_cpu or rows * width >= (1 << 31) - _GROUP * each:
         return False, -(-rows // block), 1
     group = min(_GROUP, device.group)
-    return True, -(-rows * width // group) * group, group
+    return True, -(-rows * width // (group * each)) * group, group
 
 
 def _widening_program(dtype: str) -> str:
@@ -48,7 +50,7 @@ def _widening_program(dtype: str) -> str:
 def _program(dtype: str, kernel: str, each: bool = False) -> str:
     defines: tuple[tuple[str, object], ...] = (("BYTES", itemsize(dtype)),)
     names = ("elements", "division", "pad", _FILES[kernel])
-    return source(names, (*defines, ("EACH", 1)) if each else defines)
+    return source(names, (*defines, ("EACH", _EACH)) if each else defines)
 
 
 def padded_images(
@@ -86,7 +88,7 @@ def padded_images(
 def _sampling(planes: int, extent: Triple, result: Triple, step: Triple, device: Traits) -> tuple[bool, int, int, Any]:
     rows = planes * result[0] * result[1]
     block = max(1, per_work_item(rows, device, result[2]))
-    each, items, group = _grid(rows, result[2], block, device)
+    each, items, group = _grid(rows, result[2], block, device, _EACH)
     if each:
         argument = struct(rows * result[2], extent, *map(divisor, (*result, *step)))
     else:
