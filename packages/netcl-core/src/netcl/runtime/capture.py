@@ -388,8 +388,7 @@ class CapturedStep:
         return bool(self._arguments.written or self._made or self._template is not None)
 
     def begin(self) -> Replay:
-        """Begins a replay in parts; raises CaptureError as ``replay`` does."""
-        self._check_state()
+        """Begins a replay in parts; ``check`` it before a result is used."""
         return Replay(self)
 
     def _check(self, inputs: tuple[Any, ...]) -> None:
@@ -441,6 +440,10 @@ class Replay:
         exchange, results = step._exchange, tensors_in([step._result, step._made])
         self._fresh: Mapping[int, Tensor] = {} if exchange is None else exchange.fresh(results)
         self._begun = step._draws.begin()
+
+    def check(self) -> None:
+        """Raises CaptureError as ``CapturedStep.replay`` does."""
+        self._step._check_state()
 
     def take_gradients(self) -> None:
         """Begins from the gradients that are there now, before the first part that uses one; raises CaptureError as

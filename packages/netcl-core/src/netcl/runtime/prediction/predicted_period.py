@@ -59,6 +59,7 @@ class PredictedPeriod:
         self._marked: list[Storage] = []
         self._replay: Replay | None = None
         self._part = 0  # the next part to replay
+        self._checked = False  # that the state is as it was captured
         self._begins = False  # from gradients that are there, which calls so far have used
         self._made = 0  # slots
         self._bound: set[int] = set()
@@ -324,6 +325,9 @@ class PredictedPeriod:
         self._unmark()
         try:
             replay = self._replay or self._begun()
+            if not (self._checked or position in self.stretch.starts):  # what a start computes is not used yet
+                replay.check()
+                self._checked = True
             for at, number in enumerate(self.stretch.inputs):
                 value = self.outside[number]
                 if value is not None and number not in self._bound:

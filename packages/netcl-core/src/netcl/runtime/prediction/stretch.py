@@ -33,7 +33,7 @@ __all__ = ["Stretch", "alike"]
 
 _VARIED = 8  # inputs that were the same objects in both logged periods
 # A GPU starts on parts of a period: after so many of the calls before the backward pass, if they are many.
-_STARTS, _LEAST_CALLS = (0.08, 0.25, 0.55), 64
+_STARTS, _LEAST_CALLS = (0.05, 0.2, 0.5), 64
 
 
 def starts_early(engine: Any) -> bool:
@@ -276,7 +276,7 @@ class Stretch:
         return [*self.results, *(alias for alias, _ in self.aliases)]
 
     def begin(self) -> Replay:
-        """Begins to compute a period; raises CaptureError if it would be another one, before anything is computed."""
+        """Begins to compute a period."""
         return self.captured.begin()
 
     def take_gradients(self, replay: Replay) -> None:
