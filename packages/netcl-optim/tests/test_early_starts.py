@@ -42,11 +42,11 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     yield positions
 
 
-def seen(mode: str, deed: Callable[[int, Any, Tensor], Any]) -> list[bytes]:
-    """Returns the bits of all values of a loop over a network that writes running statistics and draws masks."""
+def seen(mode: str, deed: Callable[[int, Any, Tensor], Any], norm: type[nn.Module] = nn.LayerNorm) -> list[bytes]:
+    """Returns the bits of all values of a loop over a network that draws masks."""
     manual_seed(3)
     rng, values = np.random.default_rng(5), list[Any]()
-    network = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 8), nn.BatchNorm1d(8))
+    network = nn.Sequential(nn.Linear(6, 8), norm(8), nn.Tanh(), nn.Linear(8, 8), norm(8))
     optimizer = SGD(network.parameters(), lr=0.1, momentum=0.9)
     with config.override(REPLAY=mode):
         for number in range(STEPS):
@@ -79,18 +79,24 @@ def test_a_device_starts_before_the_step_ends(started: list[int]) -> None:
 @pytest.mark.parametrize(
     "deed",
     [
-        lambda number, network, hidden: network[1].running_mean.clone() if number == AT else None,
+        lambda number, network, hidden: network[1].weight.grad if number == AT else None,
         lambda number, network, hidden: hidden + 1.0 if number == AT else None,
         lambda number, network, hidden: hidden.detach().sum() if number >= AT else None,
         lambda number, network, hidden: hidden.detach().sum().item() if number < AT else None,
         lambda number, network, hidden: network.eval() and None if number == AT else None,
     ],
-    ids=["a statistic is read", "another call", "other steps", "no read any more", "another mode"],
+    ids=["a gradient is read", "another call", "other steps", "no read any more", "another mode"],
 )
 def test_what_was_started_is_taken_back(started: list[int], deed: Callable[..., Any]) -> None:
     wanted = seen("off", deed)
     assert seen("early", deed) == wanted
     assert started
+
+
+def test_a_network_that_writes_running_statistics_is_not_started(started: list[int]) -> None:
+    """They would have to be restored if another call follows."""
+    assert seen("early", nothing, nn.BatchNorm1d) == seen("off", nothing, nn.BatchNorm1d)
+    assert not started
 
 
 def test_few_calls_and_cpus_start_nothing(started: list[int], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 
 from netcl.core.dtypes import DType
 from netcl.core.errors import CaptureError, OutOfMemoryError
-from netcl.core.expr import Load
 from netcl.core.ops_table import modes
-from netcl.core.ops_table.dispatch import assign, evaluate_each
+from netcl.core.ops_table.dispatch import assign
 from netcl.core.ops_table.hook_stack import PREDICTOR, hooks_of_thread
 from netcl.core.ops_table.table import OpRow
 from netcl.core.process.grad_mode import state as grad_state
@@ -154,7 +153,7 @@ class PredictedPeriod:
             self._guard()
         self.position = position + 1
         self.ends = call.ends
-        if self.position in self.stretch.starts:
+        if self.position in self.stretch.starts and self.stretch.may_start:
             self._start()
         result = call.result
         if type(result) is Slot:
@@ -366,13 +365,10 @@ class PredictedPeriod:
         """Begins the replay; notes what has to be restored if it is not ended."""
         self._offset = default_generator.offset
         self._replay = self.stretch.begin()
-        by_dtype: dict[tuple[Any, str], list[Any]] = {}
         for tensor in self.stretch.captured.written_early:
-            by_dtype.setdefault((tensor.engine, tensor.dtype), []).append(tensor)
-        for (_, dtype), tensors in by_dtype.items():
-            copies = evaluate_each((Load(0, dtype),), [(tensor,) for tensor in tensors])
-            for tensor, (before,) in zip(tensors, copies):
-                self._before.append((tensor, before, tensor._storage.version))
+            before = tensor.engine.empty(tensor.shape, tensor.dtype)
+            assign(before, tensor)
+            self._before.append((tensor, before, tensor._storage.version))
         return self._replay
 
     def _run(self, replay: Replay, until: int) -> None:

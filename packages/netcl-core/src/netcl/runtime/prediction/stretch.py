@@ -141,6 +141,9 @@ class Stretch:
         if self.captured.parts != len(self.ends):
             raise Unpredictable("a value is read in a step that adds to gradients")
         self.draws: bool = any(call.draws for call in self.calls)
+        # A start then writes memory of the replay alone: nothing has to be restored if the calls run again.
+        read = any(gradient.read for gradient in self.captured._gradients)
+        self.may_start: bool = not (read or self.captured.written_early)
         self.guarded: list[Any] = [gradient.parameter for gradient in self.captured._gradients if gradient.used]
         self._kept_gradients = [gradient for gradient in self.captured._gradients if gradient.replaced]
 
@@ -173,6 +176,8 @@ class Stretch:
         changes = (at for at, call in enumerate(self.calls) if hasattr(call.target, "changes_gradients"))
         backward = next((at for at in changes if at >= _LEAST_CALLS), 0)
         if not backward or not starts_early(self.engine):
+            return frozenset()
+        if any(call.written for call in self.calls[: int(_STARTS[-1] * backward)]):  # such as running statistics
             return frozenset()
         return frozenset(int(share * backward) for share in _STARTS).difference(self.barriers)
 
