@@ -38,7 +38,7 @@ _STARTS, _LEAST_CALLS = (0.05, 0.2, 0.5), 64
 
 def starts_early(engine: Any) -> bool:
     """Returns True if a device computes while Python runs: CPUs compute on the cores that run it."""
-    return engine.name == "cl" and engine.handle.device_type.lower() == "gpu"
+    return bool(engine.name == "cl" and engine.handle.device_type.lower() == "gpu")
 
 
 def alike(before: PeriodLog, log: PeriodLog) -> bool:
