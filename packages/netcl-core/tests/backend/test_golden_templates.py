@@ -239,10 +239,13 @@ def _matrix_units() -> Instances:
             for place, b_along in (("columns", True), ("terms", False)) if unit.dtypes == HALVES else ():
                 pixels = Layout(True, b_along, True, True, place)
                 yield f"{name}_{place}", partial(matrix_units.program, GPU, dtype, tile, pixels)
+                filled = pixels._replace(masked=b_along, segments=not b_along)
+                yield f"{name}_{place}_filled", partial(matrix_units.program, GPU, dtype, tile, filled)
             yield f"{name}_split", partial(matrix_units.program, GPU, dtype, tile._replace(splits=2), layout)
             yield f"{name}_added", partial(matrix_units.program, GPU, dtype, tile, layout, "", 1)
     for vector, other in product((1, 2, 4, 8), (0, 1, 2, 4, 8)):
         yield f"unit_operands/{vector}_{other}", partial(unit_convolution._operands_program, vector, other)
+        yield f"unit_operands/{vector}_{other}_16", partial(unit_convolution._operands_program, vector, other, 16)
     for parts in (0, 1, 2, 3):
         yield f"matrix_unit_split/{parts}", partial(matrix_units.split_program, parts)
 

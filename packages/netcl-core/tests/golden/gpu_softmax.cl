@@ -1,7 +1,7 @@
 // 2048 work-items in groups of 32, numbers (64, 96, 64, 1)
 #pragma OPENCL FP_CONTRACT OFF
 
-__kernel void rows_747e6e59e2(
+__kernel void rows_0f169387b2(
     __global const float *in0,
     __global float *out0,
     const ulong n0_,
@@ -24,7 +24,8 @@ __kernel void rows_747e6e59e2(
       float4 error4 = 0.0f;
       float4 acc6 = (-INFINITY);
       int4 nan7 = 0;
-      for (uint i1 = lid * 4; i1 < n1; i1 += 128) {
+      if (lid * 4 < n1) {
+        uint i1 = lid * 4;
         float4 t8 = *(__global const float4 *)(in0 + (i0 * n1 + i1));
         acc6 = (t8 > acc6) ? t8 : acc6;
         nan7 = nan7 | (t8 != t8);
@@ -42,26 +43,24 @@ __kernel void rows_747e6e59e2(
       }
       float t11 = scratch0_float[0];
       barrier(CLK_LOCAL_MEM_FENCE);
-      for (uint block14 = 0; block14 < n1; block14 += 8192) {
-        uint stop15 = min(block14 + 8192, n1);
+      if (lid * 4 < n1) {
+        uint i1 = lid * 4;
         acc2 = 0.0f;
-        for (uint i1 = block14 + lid * 4; i1 < stop15; i1 += 128) {
-          float4 t5 = *(__global const float4 *)(in0 + (i0 * n1 + i1));
-          float4 t12 = t5 - (float4)(t11);
-          float4 t13 = exp(t12);
-          acc2 = acc2 + t13;
-          *(__global float4 *)(out0 + (i0 * n1 + i1)) = t13;
-        }
+        float4 t5 = *(__global const float4 *)(in0 + (i0 * n1 + i1));
+        float4 t12 = t5 - (float4)(t11);
+        float4 t13 = exp(t12);
+        acc2 = acc2 + t13;
+        *(__global float4 *)(out0 + (i0 * n1 + i1)) = t13;
         { float4 sum = total3 + acc2, part = sum - total3; error4 = error4 + ((total3 - (sum - part)) + (acc2 - part)); total3 = sum; }
       }
-      float2 t16 = total3.lo + total3.hi;
-      float2 t17 = t16 - total3.lo;
-      float2 error18 = error4.lo + error4.hi + ((total3.lo - (t16 - t17)) + (total3.hi - t17));
-      float t19 = t16.lo + t16.hi;
-      float t20 = t19 - t16.lo;
-      float error21 = error18.lo + error18.hi + ((t16.lo - (t19 - t20)) + (t16.hi - t20));
-      scratch0_float[lid] = t19;
-      errors0_float[lid] = error21;
+      float2 t14 = total3.lo + total3.hi;
+      float2 t15 = t14 - total3.lo;
+      float2 error16 = error4.lo + error4.hi + ((total3.lo - (t14 - t15)) + (total3.hi - t15));
+      float t17 = t14.lo + t14.hi;
+      float t18 = t17 - t14.lo;
+      float error19 = error16.lo + error16.hi + ((t14.lo - (t17 - t18)) + (t14.hi - t18));
+      scratch0_float[lid] = t17;
+      errors0_float[lid] = error19;
       barrier(CLK_LOCAL_MEM_FENCE);
       for (uint step = 16; step > 0; step >>= 1) {
         if (lid < step) {
@@ -70,14 +69,15 @@ __kernel void rows_747e6e59e2(
         }
         barrier(CLK_LOCAL_MEM_FENCE);
       }
-      float t22 = scratch0_float[0];
-      float error23 = errors0_float[0];
+      float t20 = scratch0_float[0];
+      float error21 = errors0_float[0];
       barrier(CLK_LOCAL_MEM_FENCE);
-      float t24 = ((error23 - error23 == 0.0f) ? t22 + error23 : t22);
-      for (uint i1 = lid * 4; i1 < n1; i1 += 128) {
+      float t22 = ((error21 - error21 == 0.0f) ? t20 + error21 : t20);
+      if (lid * 4 < n1) {
+        uint i1 = lid * 4;
         float4 t1 = *(__global const float4 *)(out0 + (i0 * n1 + i1));
-        float4 t25 = t1 / (float4)(t24);
-        *(__global float4 *)(out0 + (i0 * n1 + i1)) = t25;
+        float4 t23 = t1 / (float4)(t22);
+        *(__global float4 *)(out0 + (i0 * n1 + i1)) = t23;
       }
     }
 }

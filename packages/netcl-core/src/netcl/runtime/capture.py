@@ -390,8 +390,7 @@ class CapturedStep:
         return bool(self._arguments.written or self._made or self._template is not None)
 
     def begin(self) -> Replay:
-        """Begins a replay in parts; raises CaptureError as ``replay`` does."""
-        self._check_state()
+        """Begins a replay in parts; ``check`` it before a result is used."""
         return Replay(self)
 
     def _check(self, inputs: tuple[Any, ...]) -> None:
@@ -442,6 +441,10 @@ class Replay:
             view.materialize()
         self._fresh: Mapping[int, Tensor] = {} if step._exchange is None else step._exchange.fresh()
         self._begun = step._draws.begin()
+
+    def check(self) -> None:
+        """Raises CaptureError as ``CapturedStep.replay`` does."""
+        self._step._check_state()
 
     def take_gradients(self, whole: bool = False) -> None:
         """Begins from the gradients that are there now, before the first part that uses one; raises CaptureError as

@@ -184,3 +184,21 @@ def test_a_captured_convolution_has_the_same_bits(gpu: Any) -> None:
     for first, second, captured in zip(*eager, found):
         assert np.array_equal(first, second)
         assert np.array_equal(first, captured.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+@pytest.mark.parametrize(("size", "step"), [((1, 7, 9), (1, 2, 2)), ((5, 4, 6), (3, 1, 2)), ((1, 1, 11), (1, 1, 5))])
+def test_samples_and_elements_spread_with_zeros(
+    gpu: Any, dtype: str, size: tuple[int, ...], step: tuple[int, ...]
+) -> None:
+    """By a work-item for each element, as a GPU does."""
+    from netcl.core.backend.opencl.contraction.pads.padding import resampled
+
+    x = np.random.default_rng(3).integers(1, 99, (2, 3, *size)).astype(np.float32)
+    every = (..., *(slice(None, None, each) for each in step))
+    result = x[every].shape[2:]
+    sampled = resampled(gpu, "sample", gpu.tensor(x, dtype), size, result, step)
+    assert np.array_equal(sampled.numpy(), x[every])
+    wanted = np.zeros_like(x)
+    wanted[every] = x[every]
+    assert np.array_equal(resampled(gpu, "spread", sampled, result, size, step).numpy(), wanted)

@@ -94,6 +94,7 @@ def test_sums_of_long_columns_are_reduced_in_steps(on_opencl: Any) -> None:
         x = Tensor.from_host(values)
         with profile(many.queue) as seen:
             found, largest = x.sum(0), x.amax(0)
-    assert [one.kind for one in seen.launches].count("kernel") == 6  # pieces, pieces of these, and the rest
+    # Pieces, pieces of these, of a GPU with many compute units once more, and the rest.
+    assert [one.kind for one in seen.launches].count("kernel") in (6, 8)
     np.testing.assert_allclose(found.numpy(), values.astype(np.float64).sum(0), 1e-7)
     assert np.array_equal(largest.numpy(), values.max(0))

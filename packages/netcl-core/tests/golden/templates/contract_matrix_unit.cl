@@ -13,6 +13,8 @@
 #define PAIRS 1
 #define COLUMN_PIXELS 0
 #define TERM_PIXELS 0
+#define MASKED 0
+#define SEGMENTS 0
 #define KIND "bf16"
 #define WORDS 1
 #define ELEMENT ushort
@@ -190,22 +192,34 @@ static inline ulong described(__local const ushort* tile) {
 // (grouped rasterization). With several splits, work-groups along z compute partial sums of `part` elements of k each
 // (split-K), which go to out + s * out_part.
 //
-// B's index k may jump: after each `segment` of it, a multiple of SPAN_K, follow `jump` elements of memory that are skipped.
-//
-// An operand is contiguous along k (A_ALONG, B_ALONG) or across it. Words past an edge are copied as zeros.
+// An operand is contiguous along k (A_ALONG, B_ALONG) or across it. Words past an edge are copied as zeros. With SEGMENTS operands
+// along k jump: after each segment of k, a multiple of 8, follow a_jump and b_jump words of memory that are skipped.
 //
 // With COLUMN_PIXELS column j of B are the elements from pixel j on (struct pixels), contiguous along k, and of the result they are
-// pixel j of images. With TERM_PIXELS row k of B are the elements from pixel k on. The elements have 16 bits.
+// pixel j of images. With TERM_PIXELS row k of B are the elements from pixel k on. The elements have 16 bits, and are in segments,
+// the rows of a filter; of each segment the first `valid` are taken, and with MASKED zeros follow.
+
+#if SEGMENTS
+#define SEGMENTED , const divisor segment, const int jump
+#define SKIPPED(k) (quotient(k, segment) * jump)
+#define A_SEGMENTS , segments, a_jump
+#define B_SEGMENTS , segments, b_jump
+#else
+#define SEGMENTED
+#define SKIPPED(k) 0
+#define A_SEGMENTS
+#define B_SEGMENTS
+#endif
 
 // Starts the copies of the block at `start` of an operand with `count` rows or columns from `first` on. `step` is the distance
 // of its rows or columns, or of its elements along k, whichever is not 1. Rows past the last one are read as zeros: their
 // chunks have no elements.
 static inline void copy_along(__local ushort* tile, __global const ushort* from, const uint span, const uint item, const int first,
-                              const int count, const int start, const int depth, const int step) {
+                              const int count, const int start, const int depth, const int step SEGMENTED) {
     const uint row = item / ALONG_CHUNKS, chunk = item % ALONG_CHUNKS, rows = ITEMS / ALONG_CHUNKS;
     const int k = start + (int)chunk * 8, some = clamp(depth - k, 0, 8), last = count - 1;
     __local ushort* to = tile + ALONG(row, row, chunk);
-    from += some > 0 ? k : 0;
+    from += some > 0 ? k + SKIPPED(k) : 0;
     ROLLED
     for (uint i = 0; i < span / rows; i++) {
         const int r = first + (int)(row + i * rows);
@@ -228,9 +242,9 @@ static inline void copy_across(__local ushort* tile, __global const ushort* from
 
 // The same of a tile with no element past an edge: few instructions for each copy.
 static inline void copy_inner(__local ushort* tile, __global const ushort* from, const bool along, const uint span, const uint item,
-                              const int first, const int start, const int step) {
+                              const int first, const int start, const int step SEGMENTED) {
     const uint chunks = along ? ALONG_CHUNKS : span * WORDS / 8, row = item / chunks, chunk = item % chunks, rows = ITEMS / chunks;
-    from += along ? (first + (int)row) * step + (start + (int)chunk * 8)
+    from += along ? (first + (int)row) * step + (start + (int)chunk * 8) + SKIPPED(start + (int)chunk * 8)
                   : (start / WORDS + (int)row) * step + (first * WORDS + (int)chunk * 8);
     EACH_CHUNK
     for (uint i = 0; i < (along ? span : SPAN_K / WORDS) / rows; i++) {
@@ -243,18 +257,18 @@ static inline void copy_inner(__local ushort* tile, __global const ushort* from,
 #define BEGIN_PIXELS
 #define COLUMN_OFFSET(column) ((column) * out_n)
 
-#define COPY_B(tile, from) COPY_OPERAND(tile, from, B_ALONG, SPAN_N, column, n, b_step)
+#define COPY_B(tile, from) COPY_OPERAND(tile, from, B_ALONG, SPAN_N, column, n, b_step, B_SEGMENTS)
 
 // Starts the copies of both operands' blocks at `start`.
-#define COPY_OPERAND(tile, from, along, span, first, count, step) \
-    if (inner_tile && start + SPAN_K <= depth) copy_inner(tile, from, along, span, item, first, start, step); \
-    else if (along) copy_along(tile, from, span, item, first, count, start, depth, step); \
+#define COPY_OPERAND(tile, from, along, span, first, count, step, SEGMENTS_OF) \
+    if (inner_tile && start + SPAN_K <= depth) copy_inner(tile, from, along, span, item, first, start, step SEGMENTS_OF); \
+    else if (along) copy_along(tile, from, span, item, first, count, start, depth, step SEGMENTS_OF); \
     else copy_across(tile, from, span, item, first, count, start, depth, step);
 #define COPY(tile, block) { \
         const int start = first_k + (block) / PRODUCTS * SPAN_K; \
         __global const ushort* a_from = a + A_PLANE((block) % PRODUCTS) * a_plane; \
-        __global const ushort* b_from = b + B_PLANE((block) % PRODUCTS) * b_plane + start / segment * jump; \
-        COPY_OPERAND(tile, a_from, A_ALONG, SPAN_M, row, m, a_step) \
+        __global const ushort* b_from = b + B_PLANE((block) % PRODUCTS) * b_plane; \
+        COPY_OPERAND(tile, a_from, A_ALONG, SPAN_M, row, m, a_step, A_SEGMENTS) \
         COPY_B(tile + TILE_A, b_from); \
     }
 
@@ -264,9 +278,9 @@ static inline void copy_inner(__local ushort* tile, __global const ushort* from,
 
 #if PARTS
 static NOT_INLINED float whole_sum(__global const float* a, const long a_k, __global const float* b, const long b_k, const int first,
-                                   const int last, const int segment, const int jump) {
+                                   const int last) {
     float sum = 0;
-    for (int k = first; k < last; k++) sum = fma(a[k * a_k], b[k * b_k + k / segment * jump], sum);
+    for (int k = first; k < last; k++) sum = fma(a[k * a_k], b[k * b_k], sum);
     return sum;
 }
 #else
@@ -274,17 +288,21 @@ static NOT_INLINED float whole_sum(__global const float* a, const long a_k, __gl
 #define b_plane 0
 #endif
 
-// Adds the unit's sums to the totals outside it, or begins these, and clears the sums.
-#define ADD_SUMS(assign) \
+// The fragments of a warp's results, by rows i and columns j.
+#define EACH_FRAGMENT_OF_WARP \
     EACH_FRAGMENT \
     for (uint i = 0; i < WARP_M / FRAGMENT_M; i++) \
         EACH_FRAGMENT \
-        for (uint j = 0; j < WARP_N / FRAGMENT_N; j++) \
-            EACH_FRAGMENT \
-            for (uint e = 0; e < SUMS; e++) { \
-                totals[i][j][e] assign sums[i][j][e]; \
-                sums[i][j][e] = 0; \
-            }
+        for (uint j = 0; j < WARP_N / FRAGMENT_N; j++)
+
+// Adds the unit's sums to the totals outside it, or begins these, and clears the sums.
+#define ADD_SUMS(assign) \
+    EACH_FRAGMENT_OF_WARP \
+        EACH_FRAGMENT \
+        for (uint e = 0; e < SUMS; e++) { \
+            totals[i][j][e] assign sums[i][j][e]; \
+            sums[i][j][e] = 0; \
+        }
 
 __kernel ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void matrix_unit(
     __global const ushort *restrict a_,
@@ -293,9 +311,7 @@ __kernel ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void matr
     const product g,
     const int splits,
     const int part,
-    const long out_part,
-    const int segment,
-    const int jump) {
+    const long out_part) {
     __local ushort tiles[STAGES * (TILE_A + TILE_B)] ALIGNED_TILES;
     const uint item = get_local_id(0), warp = item / LANES, lane = item % LANES;
     UNIT_MEMORY(g.k)
@@ -304,20 +320,18 @@ __kernel ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void matr
     const int band = number / (GROUP_ROWS * columns), height = min(GROUP_ROWS, rows - band * GROUP_ROWS);
     const int within = number - band * GROUP_ROWS * columns;
     const int row = (band * GROUP_ROWS + within % height) * SPAN_M, column = within / height * SPAN_N;
-    const long z = get_global_id(2) / splits, outer = z / g.inner_batch, inner = z % g.inner_batch;
-    const int split = get_global_id(2) % splits, first_k = split * part;
+    const uint stack = get_global_id(2), z = stack / (uint)splits, matrices = g.inner_batch;
+    const long outer = z / matrices, inner = z % matrices;
+    const int split = stack - z * (uint)splits, first_k = split * part;
     const long a_begin = g.a_offset + outer * g.a_batch[0] + inner * g.a_batch[1];
     const long b_begin = g.b_offset + outer * g.b_batch[0] + inner * g.b_batch[1];
     __global const ushort* a = a_ + a_begin;
     __global const ushort* b = b_ + b_begin;
     out += g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + split * out_part;
     SUM sums[WARP_M / FRAGMENT_M][WARP_N / FRAGMENT_N][SUMS];
-    EACH_FRAGMENT
-    for (uint i = 0; i < WARP_M / FRAGMENT_M; i++)
+    EACH_FRAGMENT_OF_WARP
         EACH_FRAGMENT
-        for (uint j = 0; j < WARP_N / FRAGMENT_N; j++)
-            EACH_FRAGMENT
-            for (uint e = 0; e < SUMS; e++) sums[i][j][e] = 0;
+        for (uint e = 0; e < SUMS; e++) sums[i][j][e] = 0;
 #if PARTS
     SUM totals[WARP_M / FRAGMENT_M][WARP_N / FRAGMENT_N][SUMS];
     ADD_SUMS(=)
@@ -350,32 +364,32 @@ __kernel ATTRIBUTES __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void matr
     }
     MULTIPLIES_END;
     const int out_row = g.out_row, out_n = g.out_n;
-    EACH_FRAGMENT
-    for (uint i = 0; i < WARP_M / FRAGMENT_M; i++)
+    EACH_FRAGMENT_OF_WARP {  // all are finished before the first is stored, so that no read waits for a write
+        const int first_row = row + (int)FRAGMENT_ROW(i), first_column = column + (int)(WARP_COLUMN + j * FRAGMENT_N);
         EACH_FRAGMENT
-        for (uint j = 0; j < WARP_N / FRAGMENT_N; j++) {
-            const int first_row = row + (int)FRAGMENT_ROW(i), first_column = column + (int)(WARP_COLUMN + j * FRAGMENT_N);
-            EACH_FRAGMENT
-            for (uint e = 0; e < SUMS; e++) {
-                const int r = min(first_row + (int)(SUM_ROW(lane, e)), m - 1);
-                const int inside = min(first_column + (int)(SUM_COLUMN(lane, e)), n - 1);
+        for (uint e = 0; e < SUMS; e++) {
+            const int r = min(first_row + (int)(SUM_ROW(lane, e)), m - 1);
+            const int inside = min(first_column + (int)(SUM_COLUMN(lane, e)), n - 1);
 #if PARTS
-                sums[i][j][e] = totals[i][j][e];
-                if (!isfinite(sums[i][j][e]))
-                    sums[i][j][e] = whole_sum(a_whole + a_begin + r * g.a_row, g.a_k, b_whole + b_begin + inside * g.b_n, g.b_k,
-                                              first_k, depth, segment, jump);
+            sums[i][j][e] = totals[i][j][e];
+            if (!isfinite(sums[i][j][e]))
+                sums[i][j][e] = whole_sum(a_whole + a_begin + r * g.a_row, g.a_k, b_whole + b_begin + inside * g.b_n, g.b_k,
+                                          first_k, depth);
 #endif
-                sums[i][j][e] = finished(sums[i][j][e], r, inside, COLUMN_OFFSET(inside));
-            }
-            EACH_FRAGMENT
-            for (uint e = 0; e < SUMS; e += 1 + PAIRS) {
-                const int r = first_row + (int)(SUM_ROW(lane, e)), c = first_column + (int)(SUM_COLUMN(lane, e));
-                if (r >= m || c >= n) continue;
-#if PAIRS
-                STORE_PAIR(sums[i][j][e], sums[i][j][e + 1], out, r * out_row + COLUMN_OFFSET(c));
-#else
-                STORE_RESULT(sums[i][j][e], out, r * out_row + COLUMN_OFFSET(c));
-#endif
-            }
+            sums[i][j][e] = finished(sums[i][j][e], r, inside, COLUMN_OFFSET(inside));
         }
+    }
+    EACH_FRAGMENT_OF_WARP {
+        const int first_row = row + (int)FRAGMENT_ROW(i), first_column = column + (int)(WARP_COLUMN + j * FRAGMENT_N);
+        EACH_FRAGMENT
+        for (uint e = 0; e < SUMS; e += 1 + PAIRS) {
+            const int r = first_row + (int)(SUM_ROW(lane, e)), c = first_column + (int)(SUM_COLUMN(lane, e));
+            if (r >= m || c >= n) continue;
+#if PAIRS
+            STORE_PAIR(sums[i][j][e], sums[i][j][e + 1], out, r * out_row + COLUMN_OFFSET(c));
+#else
+            STORE_RESULT(sums[i][j][e], out, r * out_row + COLUMN_OFFSET(c));
+#endif
+        }
+    }
 }

@@ -180,21 +180,30 @@ __kernel __attribute__((reqd_work_group_size(ITEMS_X, ITEMS_Y, 1))) void wide(
     const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + part * out_part;
     __global REAL* sum = (__global REAL*)out + base;
     __global STORAGE* result = (__global STORAGE*)out + base;
+#ifdef OPERANDS
+    if (splits == 1) {  // all are finished before the first is stored, so that no read waits for a write
+        for (int i = 0; i < 8; i++) {
+            const int r = min(row + i / 4 * 4 * ITEMS_Y + y * 4 + i % 4, m - 1);
+            for (int half_ = 0; half_ < 2; half_++) {
+                REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
+                for (int j = 0; j < 4; j++) {
+                    const int c = min(column + half_ * 4 * ITEMS_X + x * 4 + j, n - 1);
+                    four[j] = finished(four[j], r, c, c * out_n);
+                }
+                sums[i][half_] = (REAL_4)(four[0], four[1], four[2], four[3]);
+            }
+        }
+    }
+#endif
     for (int i = 0; i < 8; i++) {
         const int r = row + i / 4 * 4 * ITEMS_Y + y * 4 + i % 4;
         if (r >= m) continue;
         for (int half_ = 0; half_ < 2; half_++) {
             const int from = column + half_ * 4 * ITEMS_X + x * 4, at = r * out_row + from * out_n;
-            REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
-            if (splits == 1) {
-                for (int j = 0; j < 4; j++) {
-                    const int c = min(from + j, n - 1);
-                    four[j] = finished(four[j], r, c, c * out_n);
-                }
-            }
 #if OUT_LANES == 4
-            if (from < n) *(__global REAL_4*)(sum + at) = (REAL_4)(four[0], four[1], four[2], four[3]);
+            if (from < n) *(__global REAL_4*)(sum + at) = sums[i][half_];
 #else
+            const REAL four[4] = {sums[i][half_].s0, sums[i][half_].s1, sums[i][half_].s2, sums[i][half_].s3};
             for (int j = 0; j < 4; j++) {
                 if (from + j >= n) continue;
                 if (splits > 1) sum[at + j * out_n] = four[j];

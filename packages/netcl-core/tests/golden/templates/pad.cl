@@ -15,6 +15,15 @@ typedef uint4 element;
 #else
 typedef ulong element;
 #endif
+// Quotients of 32 bits by multiplication (Granlund and Montgomery 1994): of n below 2^31 by a divisor, with the magic
+// number and shift computed on the host.
+
+static inline uint quotient_by(const uint n, const uint magic, const uint shift) { return (mul_hi(n, magic) + n) >> shift; }
+
+// A number with its magic number and shift.
+typedef struct { long size, magic, shift; } divisor;
+
+static inline int quotient(const int n, const divisor by) { return (int)quotient_by(n, by.magic, by.shift); }
 // Copies of images for convolutions: the common part of pad_pad.cl, pad_sample.cl and pad_spread.cl. Elements of BYTES
 // bytes are moved as bits. One work-item: `block` rows of the result, or (EACH, on devices with many cores) one element
 // of it, at a position of 32 bits.
@@ -28,6 +37,14 @@ typedef struct {
     long rows, block;
     long extent[3], result[3], step[3];  // of x, of the result
 } sampling;
+
+// The same with EACH, for `count` elements, of which a work-item has EACH, with divisions by multiplication.
+typedef struct {
+    long count, extent[3];
+    divisor result[3], step[3];
+} sampling_each;
+#define EACH_ELEMENT \
+    for (int turn = 0, at = get_group_id(0) * get_local_size(0) * EACH + get_local_id(0); turn < EACH; turn++, at += get_local_size(0))
 // Pads (or, with negative amounts, crops) the last three dimensions with zeros; with WIDENED into the computing type.
 #ifdef WIDENED
 typedef STORAGE element;

@@ -19,6 +19,7 @@ from netcl.core.expr.rewrite import axes_of, walk
 from netcl.core.expr.scopes import Axes, Layout, Scope, vectorizable
 
 TREES = 4  # reductions of a group's work-items that share barriers, and take local memory at once
+UNROLLED = 4  # places of a row of several axes whose loads are under way together
 STRIP = 2048  # most elements along the last axis that a CPU's work-item carries through a reduction of other axes
 
 
@@ -56,6 +57,7 @@ class LoopWriter(ABC):
         self.last: int = layout.rank - 1
         self.width: int = layout.width if vectorizable(outputs, layout) else 1
         self.exact: bool = layout.exact and self.width > 1
+        self.once: bool = layout.once and self.exact
         self.present: dict[int, frozenset[int]] = {slot: frozenset(axes) for slot, axes in layout.loads.items()}
         self.varies: dict[Expr, frozenset[int]] = {}
         self.nodes: list[Expr] = walk(outputs)
@@ -309,7 +311,7 @@ class LoopWriter(ABC):
         axis, rest = axes[0], axes[1:]
         low, high = ("low", "high") if axis == self.layout.split else ("0", f"n{axis}")
         if axis == self.last:
-            self.stretch(scope, low, high, body, sums)
+            self.stretch(scope, low, high, body, sums, guarded=not outermost)
         elif rest:
             inner = Scope(scope, frozenset((axis,)), scope.vector, strip=scope.strip)
             self.loops(inner, rest, body, sums, outermost=False)
@@ -317,6 +319,12 @@ class LoopWriter(ABC):
             if outermost and self.layout.turns < self.layout.group and axes[-1] == self.last:
                 start = _plus(low, f"lid / {self.layout.turns}")
                 step = self.layout.group // self.layout.turns
+            if self.once and axes[-1] == self.last:
+                if outermost:  # a work-item without a vector has no turns at all
+                    end = "high" if self.last == self.layout.split else f"n{self.last}"
+                    start = f"{self.own_place()} < {end} ? {start} : {high}"
+                if len(rest) == 1:
+                    scope.add(f"#pragma unroll {UNROLLED}", each=False)
             scope.block(f"for ({self.place} i{axis} = {start}; i{axis} < {high}; {_advance(f'i{axis}', step)})", inner)
         else:
             leaf = Scope(None, frozenset((axis,)), scope.vector, strip=scope.strip, leaf=bool(scope.strip))
@@ -377,10 +385,14 @@ class LoopWriter(ABC):
         body: Callable[[Scope], None],
         sums: tuple[Sequence[_Sum], Sequence[_Sum]] = ((), ()),
         shared: bool = True,
+        guarded: bool = False,
     ) -> None:
         """Writes the loops over the last axis: whole vectors, then single places if any are left; a group takes turns
-        if ``shared``.
+        if ``shared``. If each work-item has one vector at most there is no loop; ``guarded``: it has one.
         """
+        if self.once and shared:
+            self.single_vector(scope, high, body, sums[0], guarded)
+            return
         axis, width, turns = f"i{self.last}", self.width, self.layout.turns if shared else 1
         bind = frozenset((self.last,))
         start = low
@@ -397,6 +409,26 @@ class LoopWriter(ABC):
         if self.exact:
             return
         self.walk(scope, Scope(None, bind), body, axis, start, high, turns, sums[1], item, short=lanes > 1)
+
+    def own_place(self) -> str:
+        """Returns the place of the only vector of a work-item along the last axis."""
+        turns = self.layout.turns
+        item = "lid" if turns == self.layout.group else f"lid % {turns}"
+        return _plus("low" if self.last == self.layout.split else "0", f"{item} * {self.width}")
+
+    def single_vector(
+        self, scope: Scope, high: str, body: Callable[[Scope], None], sums: Sequence[_Sum], guarded: bool
+    ) -> None:
+        """Writes ``body`` for the only vector of a work-item along the last axis."""
+        careful = [sum_ for sum_ in sums if sum_.careful]
+        inner = Scope(scope, frozenset((self.last,)), True, whole=True)
+        inner.add(f"{self.place} i{self.last} = {self.own_place()};", each=False)
+        for sum_ in careful:
+            inner.add(f"{sum_.term} = 0.0f;")
+        body(inner)
+        for sum_ in careful:
+            inner.add(c.exact_sum(sum_.member.dtype, self.width, sum_.total, sum_.error, sum_.term))
+        scope.block("" if guarded else f"if ({self.own_place()} < {high})", inner)
 
     def whole(self, scope: Scope, low: str, high: str, lanes: int) -> str:
         """Returns the name of the end of the whole vectors between ``low`` and ``high``."""

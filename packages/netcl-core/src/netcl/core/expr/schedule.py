@@ -40,7 +40,7 @@ FLAT_GROUP = (
 )
 LEAST_GROUP = 32  # work-items that share a row at least
 TRIPS = 3  # vectors of a row that are worth a work-item of a larger group
-TURNS = (4, 16)  # work-items that may take turns along a short axis
+TURNS = (4, 8, 16, 32, 64, 128)  # work-items that may take turns along a short axis
 WIDE = (1 << 31) - (1 << 20)  # elements of an iteration space with 64-bit positions; a step past the end fits
 
 
@@ -128,18 +128,21 @@ class _Stage:
 
 class _Planner:
     def __init__(
-        self, outputs: Sequence[Expr], shapes: Sequence[Shape], inputs: Sequence[Shape], space: Shape, target: Target
+        self,
+        outputs: Sequence[Expr],
+        shapes: Sequence[Shape],
+        inputs: Sequence[Shape],
+        space: Shape,
+        target: Target,
+        sizes: dict[str, int],
     ) -> None:
         self.target = target
         self.space = space
         self.rank = len(space)
         self.inputs = len(inputs)
         self.shapes: dict[int, Shape] = {slot: aligned(shape, self.rank) for slot, shape in enumerate(inputs)}
-        self.plan = Plan()
+        self.plan = Plan(sizes=sizes)
         self.next = len(inputs) + len(outputs)
-        for node in walk(outputs):
-            if isinstance(node, Scalar) and node.name.startswith("size:"):
-                self.plan.sizes[node.name] = int(scalar_value(node.name, {}, space))
         self.stage(
             _Stage(
                 list(outputs), [aligned(s, self.rank) for s in shapes], [len(inputs) + k for k in range(len(outputs))]
@@ -469,6 +472,9 @@ class _Planner:
         shares = bool(reduced) and not (cpu or columns)
         flat = len(groups) == 1 and not (reduced or cpu)
         group = self.sharing(sizes, reduced, split) if shares else self.target.flat_group if flat else 1
+        exact = in_vectors and not cpu and len(sizes) > 1
+        across = self.across(sizes, reduced, group) if len(sets) == 1 and shares else 0
+        last = 0 if not sizes else split[2] if split is not None and groups[-1][-1] == split[0] else sizes[-1]
         layout = Layout(
             rank=len(groups),
             loads={order[slot]: axes_present(self.shapes[slot]) for slot in used},
@@ -476,12 +482,13 @@ class _Planner:
             reduced=reduced,
             width=self.target.width,
             group=group,
-            across=self.across(sizes, reduced, group) if len(sets) == 1 and shares else 0,
+            across=across,
             split=None if split is None or split[0] not in position else position[split[0]],
             block=block,
             cpu=cpu,
             aligned=in_vectors,
-            exact=in_vectors and not cpu and len(sizes) > 1,
+            exact=exact,
+            once=exact and shares and last <= (across or group) * self.target.width,
             narrow=not cpu and math.prod(self.space) < WIDE,
             streams=cpu and in_vectors and self.target.streams and written_bytes >= STREAMED,
         )
@@ -595,7 +602,46 @@ def make_plan(
     """Returns the plan that computes ``outputs`` (of ``shapes``) from inputs of the given shapes over the iteration
     space.
     """
-    return _Planner(outputs, shapes, inputs, space, target).plan
+    names = (node.name for node in walk(outputs) if isinstance(node, Scalar) and node.name.startswith("size:"))
+    sizes = {name: int(scalar_value(name, {}, space)) for name in names}
+    if not target.is_cpu:
+        outputs, shapes, inputs, space = _merged(outputs, shapes, inputs, space)
+    return _Planner(outputs, shapes, inputs, space, target, sizes).plan
+
+
+def _merged(
+    outputs: Sequence[Expr], shapes: Sequence[Shape], inputs: Sequence[Shape], space: Shape
+) -> tuple[Sequence[Expr], list[Shape], list[Shape], Shape]:
+    """Returns the same with one axis in the place of adjacent ones, before the last, that are alike in all tensors and
+    reductions: a sum over both is cut into pieces as one axis.
+    """
+    rank = len(space)
+    wholes = [aligned(shape, rank) for shape in (*shapes, *inputs)]
+    nodes = walk(outputs)
+    indexed = {node.axis for node in nodes if isinstance(node, Index)}
+    uses = [
+        (*(shape[axis] != 1 for shape in wholes), *(axis in node.axes for node in nodes if isinstance(node, Reduce)))
+        for axis in range(rank)
+    ]
+    groups: list[list[int]] = []
+    for axis in range(rank):
+        joins = groups and 0 < axis < rank - 1 and uses[axis] == uses[axis - 1] and not {axis, axis - 1} & indexed
+        if joins:
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    if len(groups) == rank:
+        return outputs, list(shapes), list(inputs), space
+    place = {axis: number for number, group in enumerate(groups) for axis in group}
+
+    def change(node: Expr) -> Expr | None:
+        if isinstance(node, Reduce):
+            return Reduce(node.kind, node.arg, tuple(sorted({place[axis] for axis in node.axes})))
+        return Index(place[node.axis]) if isinstance(node, Index) else None
+
+    merged = [tuple(math.prod(shape[axis] for axis in group) for group in groups) for shape in (*wholes, space)]
+    count = len(outputs)
+    return rebuild(outputs, change), merged[:count], merged[count:-1], merged[-1]
 
 
 def _ordered(root: Expr) -> bool:

@@ -24,7 +24,8 @@ class Layout:
     reduced axis: each work-item takes one of ``parts`` pieces. ``block`` is the number of steps that a float sum adds
     plainly. On a CPU (``cpu``) vectors are read and written by plain accesses at any address, and functions are
     computed in vectors also for single values; elsewhere plain accesses need vectors that are ``aligned``. ``exact``:
-    the last axis is whole vectors, so that no single values are left. ``narrow`` positions have 32 bits. ``streams``:
+    the last axis is whole vectors, so that no single values are left; ``once``: it is at most one of each work-item
+    that takes turns. ``narrow`` positions have 32 bits. ``streams``:
     vectors of the outputs, which are aligned, go past the caches of a CPU. ``item`` and ``group_item`` are the
     expressions for the number of the work-item and of its group.
     """
@@ -41,6 +42,7 @@ class Layout:
     cpu: bool = False
     aligned: bool = False
     exact: bool = False
+    once: bool = False
     narrow: bool = False
     streams: bool = False
     item: str = "get_global_id(0)"

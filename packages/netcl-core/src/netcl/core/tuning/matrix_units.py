@@ -36,7 +36,6 @@ _LEAST_ROWS = 8  # of a result; below, reading the operands takes all the time
 _LEAST_K = 16
 _LEAST_K_OF_PARTS, _LEAST_OF_PARTS, _LARGE = 256, 64, 1 << 28  # k, rows and columns, and products of a matrix
 _LARGE_ROUNDED = 1 << 32  # products above which rounding the operands before takes less time than it saves
-_SEGMENT = 64  # of k, a multiple of the tiles'
 _LEAST_PRODUCTS = 1 << 26  # of a convolution: below, its copies take all the time
 _MOST_STRIDE = 2  # of a gradient by images: with 2, three of four products are by zeros
 _LEAST_SPLIT = 256  # least products of a partial sum
@@ -237,8 +236,8 @@ def convolves(kind: str, g: Geometry) -> bool:
     is expected to be the fastest. It must have dense filters of two dimensions with equal strides; the gradient by
     images a stride of 1 or 2, since with larger strides most products are by zeros.
 
-    The row of a filter on such images is a segment of k, a multiple of each tile's k. Of float32 operands in parts the
-    copies and planes cost more than the unit saves (a ResNet-18 step with 256 images on an H100: 52 ms, without 48).
+    Of float32 operands in parts the copies and planes cost more than the unit saves (a ResNet-18 step with 256 images
+    on an H100: 52 ms, without 48).
     """
     high, wide = g.kernel[1:]
     (low_y, end_y), (low_x, end_x) = g.padding[1:]
@@ -249,13 +248,12 @@ def convolves(kind: str, g: Geometry) -> bool:
     if not plain or min(pads) < 0 or 0 in (g.batch, g.channels, g.filters, *g.out):
         return False
     pixels = g.batch * (g.out[1] * stride + high - 1) * (g.out[2] * stride + wide - 1)
-    summed = {"forward": g.channels, "grad_input": g.filters, "grad_weight": g.channels}[kind]
     m = g.channels if kind == "grad_input" else g.filters
     if kind == "grad_input":
         if max(low_y, end_y) >= high or max(low_x, end_x) >= wide:
             return False
         pixels = g.batch * (g.size[1] + high - 1) * (g.size[2] + wide - 1)
-    if wide * summed % _SEGMENT or summed % CHUNK or pixels * max(g.channels, g.filters) >= 1 << 30:
+    if pixels * max(g.channels, g.filters, CHUNK) >= 1 << 30:
         return False
     filters = g.filters * g.channels * high * wide
     products = filters * g.batch * g.out[1] * g.out[2]

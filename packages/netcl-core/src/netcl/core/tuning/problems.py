@@ -105,35 +105,44 @@ def dense_steps(c: Contraction, words: int = 1) -> tuple[int, int, int, int] | N
 
 
 class SegmentedRows(NamedTuple):
-    """A contraction without gaps, except that B's index k jumps: after each ``segment`` of it come ``jump`` elements of
-    memory that k skips.
+    """A contraction without gaps, except that the index k jumps: after each ``segment`` of it come ``a_jump`` and
+    ``b_jump`` elements of A's and B's memory that k skips.
     """
 
     dense: Contraction
     segment: int
-    jump: int
+    a_jump: int = 0
+    b_jump: int = 0
+
+    @property
+    def jumps(self) -> bool:
+        """True if there are gaps."""
+        return bool(self.a_jump or self.b_jump)
 
 
 @lru_cache(maxsize=1024)
 def segmented(c: Contraction) -> SegmentedRows | None:
-    """Returns ``c`` with the gaps of B's index k as jumps between segments; None if other indices or several levels
+    """Returns ``c`` with the gaps of the index k as jumps between segments; None if other indices or several levels
     have gaps.
 
-    An example is a filter on images with adjacent channels: the pixels under one row of the filter are a segment.
+    An example is the sum over all pixels of images with several channels: the pixels of an image are a segment.
     """
     if dense_steps(c) is not None:
-        return SegmentedRows(c, max(prod(c.k), 1), 0)
-    levels = [(extent, step) for extent, step in zip(c.k, c.b_k) if extent != 1]
-    gaps = [level for level, (outer, inner) in enumerate(pairwise(levels), 1) if outer[1] != inner[0] * inner[1]]
+        return SegmentedRows(c, max(prod(c.k), 1))
+    levels = [(extent, a, b) for extent, a, b in zip(c.k, c.a_k, c.b_k) if extent != 1]
+    gaps = {at for at, (outer, inner) in enumerate(pairwise(levels), 1) for which in (1, 2)
+            if outer[which] != inner[0] * inner[which]}  # fmt: skip
     if len(gaps) != 1:
         return None
-    segment, step = prod(extent for extent, _ in levels[gaps[0] :]), levels[-1][1]
-    jump = levels[gaps[0] - 1][1] - segment * step
-    steps = tuple(step * prod(c.k[level + 1 :]) for level in range(4))
-    dense = replace(c, b_k=steps)  # type: ignore[arg-type]
-    if jump < 0 or dense_steps(dense) is None or prod(c.k) // segment * jump + prod(c.k) * step >= _FAR:
+    (gap,) = gaps
+    segment, (_, a_step, b_step) = prod(level[0] for level in levels[gap:]), levels[-1]
+    a_jump, b_jump = (levels[gap - 1][1] - segment * a_step, levels[gap - 1][2] - segment * b_step)
+    places = [prod(c.k[level + 1 :]) for level in range(4)]
+    dense = replace(c, a_k=tuple(a_step * n for n in places), b_k=tuple(b_step * n for n in places))  # type: ignore[arg-type]
+    far = prod(c.k) // segment * max(a_jump, b_jump) + prod(c.k) * max(a_step, b_step)
+    if min(a_jump, b_jump) < 0 or dense_steps(dense) is None or far >= _FAR:
         return None
-    return SegmentedRows(dense, segment, jump)
+    return SegmentedRows(dense, segment, a_jump, b_jump)
 
 
 @lru_cache(maxsize=1024)

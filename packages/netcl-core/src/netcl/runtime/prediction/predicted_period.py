@@ -59,6 +59,7 @@ class PredictedPeriod:
         self._marked: list[Storage] = []
         self._replay: Replay | None = None
         self._part = 0  # the next part to replay
+        self._checked = False  # that the state is as it was captured
         self._begins = False  # from gradients that are there, which calls so far have used
         self._made = 0  # slots
         self._bound: set[int] = set()
@@ -72,7 +73,8 @@ class PredictedPeriod:
         """Computes a part of the stretch if it ends here, else the calls so far one by one: a value is needed."""
         with Uninterrupted(), lock:
             # After the last call only ``commit`` replays: a Ctrl-C has come before it, and settling may follow.
-            if self.over or (self.position < len(self.stretch.calls) and self._advance(self.position)):
+            reads = self.position < len(self.stretch.calls) and self.position not in self.stretch.starts
+            if self.over or (reads and self._advance(self.position)):
                 return
             self.missed = self.position
             self.held = [slot for slot in range(self._made) if getrefcount(self.slots[slot]) > 2]
@@ -152,6 +154,8 @@ class PredictedPeriod:
             self._guard()
         self.position = position + 1
         self.ends = call.ends
+        if self.position in self.stretch.starts and self.stretch.may_start:
+            self._start()
         result = call.result
         if type(result) is Slot:
             return slots[result.number]
@@ -313,7 +317,7 @@ class PredictedPeriod:
         """Replays the parts of the stretch up to ``position``; False if no part ends there, if that part has been
         replayed before, or if nothing can be replayed.
         """
-        ends = [*self.stretch.barriers, len(self.stretch.calls)]
+        ends = self.stretch.ends
         if position not in ends or ends.index(position) < self._part:
             return False
         outer, guarded, marked = hooks_of_thread.state, self.guarded, list(self._marked)
@@ -321,6 +325,9 @@ class PredictedPeriod:
         self._unmark()
         try:
             replay = self._replay or self._begun()
+            if not (self._checked or position in self.stretch.starts):  # what a start computes is not used yet
+                replay.check()
+                self._checked = True
             for at, number in enumerate(self.stretch.inputs):
                 value = self.outside[number]
                 if value is not None and number not in self._bound:
@@ -349,6 +356,12 @@ class PredictedPeriod:
                     predict_draws(self)
         return True
 
+    def _start(self) -> None:
+        """Has a GPU begin with the calls so far; their results stay deferred."""
+        with Uninterrupted():
+            if self._advance(self.position):
+                self.stretch.engine.queue.flush()
+
     def _begun(self) -> Replay:
         """Begins the replay; notes what has to be restored if it is not ended."""
         self._offset = default_generator.offset
@@ -363,6 +376,8 @@ class PredictedPeriod:
         for part in range(self._part, until):
             replay.run(part)
         self._part = until
+        if self.position in self.stretch.starts:
+            return
         for kept, captured in zip(self.stretch.results, replay.results()):
             if kept.slot >= self._made or self.slots[kept.slot]._storage.deferred is None:
                 continue

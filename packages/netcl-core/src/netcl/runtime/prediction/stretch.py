@@ -32,6 +32,13 @@ from netcl.runtime.prediction.calls import (
 __all__ = ["Stretch", "alike"]
 
 _VARIED = 8  # inputs that were the same objects in both logged periods
+# A GPU starts on parts of a period: after so many of the calls before the backward pass, if they are many.
+_STARTS, _LEAST_CALLS = (0.05, 0.2, 0.5), 64
+
+
+def starts_early(engine: Any) -> bool:
+    """Returns True if a device computes while Python runs: CPUs compute on the cores that run it."""
+    return bool(engine.name == "cl" and engine.handle.device_type.lower() == "gpu")
 
 
 def alike(before: PeriodLog, log: PeriodLog) -> bool:
@@ -74,8 +81,9 @@ def selection_of(before: PeriodLog, log: PeriodLog) -> Any:
 class Stretch:
     """The calls of two periods that are alike, and what they use: ``outside`` has the tensors that are the same objects
     in both, None for an input. ``results`` are what outlives a period, or is read in it. ``barriers`` are the positions
-    of these reads, each before the call of this number: what comes before one is a part of the captured step. The
-    ``varied`` are inputs that were the same objects in both periods.
+    of these reads, each before the call of this number, and ``starts`` the positions at which a GPU begins to compute,
+    though nothing is read: what comes before one of these is a part of the captured step. The ``varied`` are inputs
+    that were the same objects in both periods.
 
     Raises Unpredictable, or CaptureError, if the period cannot be captured.
     """
@@ -94,6 +102,7 @@ class Stretch:
         self.calls: list[Call] = log.calls
         self.blocks: list[Any] = log.blocks
         self.engine: Any = log.engine
+        self.starts: frozenset[int] = self._starts()
         self.results: list[Result] = [result for result in results if result.same is None]
         self.aliases: list[tuple[Result, int]] = [(one, one.same) for one in results if one.same is not None]
         self.outlives: set[int] = {result.slot for result in results if result.outlives}
@@ -129,9 +138,12 @@ class Stretch:
             raise Unpredictable(f"its calls cannot be recorded: {error}") from error
         if self.captured.is_whole:
             raise Unpredictable("an input is written in place")
-        if self.captured.parts != len(self.barriers) + 1:
+        if self.captured.parts != len(self.ends):
             raise Unpredictable("a value is read in a step that adds to gradients")
         self.draws: bool = any(call.draws for call in self.calls)
+        # A start then writes memory of the replay alone: nothing has to be restored if the calls run again.
+        read = any(gradient.read for gradient in self.captured._gradients)
+        self.may_start: bool = not (read or self.captured.written_early)
         self.guarded: list[Any] = [gradient.parameter for gradient in self.captured._gradients if gradient.used]
         self._kept_gradients = [gradient for gradient in self.captured._gradients if gradient.replaced]
 
@@ -143,6 +155,7 @@ class Stretch:
         begun: list[tuple[Any, Any]] = [(gradient.parameter, gradient.before) for gradient in captured._copied]
         if not begun:
             return captured
+        self.starts = frozenset()  # a step that adds to gradients is replayed as a whole
         self.written_by, self._noted = {}, set()
         try:
             for parameter, before in begun:
@@ -152,6 +165,21 @@ class Stretch:
         finally:
             for parameter, before in begun:
                 parameter.grad = before
+
+    @property
+    def ends(self) -> list[int]:
+        """The positions at which parts end."""
+        return sorted({*self.barriers, *self.starts, len(self.calls)})
+
+    def _starts(self) -> frozenset[int]:
+        """Returns the positions at which a GPU begins to compute: it would be idle while Python runs."""
+        changes = (at for at, call in enumerate(self.calls) if hasattr(call.target, "changes_gradients"))
+        backward = next((at for at in changes if at >= _LEAST_CALLS), 0)
+        if not backward or not starts_early(self.engine):
+            return frozenset()
+        if any(call.written for call in self.calls[: int(_STARTS[-1] * backward)]):  # such as running statistics
+            return frozenset()
+        return frozenset(int(share * backward) for share in _STARTS).difference(self.barriers)
 
     def _find_last_uses(self) -> None:
         uses: dict[int, int] = {}
@@ -186,6 +214,7 @@ class Stretch:
                 for at, call in enumerate(self.calls):
                     if at in self.barriers:
                         self._settle_views(slots, read)
+                    if at in self.barriers or at in self.starts:
                         barrier(self.engine)
                     if call.block != block:
                         stack.close()
@@ -252,7 +281,7 @@ class Stretch:
         return [*self.results, *(alias for alias, _ in self.aliases)]
 
     def begin(self) -> Replay:
-        """Begins to compute a period; raises CaptureError if it would be another one, before anything is computed."""
+        """Begins to compute a period."""
         return self.captured.begin()
 
     def take_gradients(self, replay: Replay) -> None:

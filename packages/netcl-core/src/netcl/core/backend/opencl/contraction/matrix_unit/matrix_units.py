@@ -84,7 +84,8 @@ def _multiply(tile: UnitTile, along: tuple[bool, bool], kind: Kind) -> tuple[str
 class Pixels(NamedTuple):
     """Pixels of padded images, of 16 bits, at which columns or rows of B begin: ``plane`` of an image and ``wide`` of a
     row; elements from one image, row and pixel to the next; if the columns of the result are images (``of_columns``),
-    its elements from one image to the next.
+    its elements from one image to the next. A pixel has segments: the first ``valid`` of ``segment`` elements are
+    taken, and after a segment ``jump`` elements of memory are skipped.
     """
 
     plane: int
@@ -92,7 +93,10 @@ class Pixels(NamedTuple):
     image: int
     row: int
     pixel: int
-    out: int = 0
+    out: int
+    valid: int
+    jump: int
+    segment: int
 
     @property
     def of_columns(self) -> bool:
@@ -102,13 +106,13 @@ class Pixels(NamedTuple):
     @property
     def argument(self) -> Any:
         """The argument of the kernel."""
-        return struct(divisor(self.plane), divisor(self.wide), self[2:])
+        return struct(divisor(self.plane), divisor(self.wide), divisor(self.segment), self[2:-1])
 
 
 class Layout(NamedTuple):
     """The properties of a contraction that the kernel's text depends on: if A and B are contiguous along k, if chunks
-    of both begin at multiples of 16 bytes, if results are stored in pairs, and if columns or terms (rows of B) are
-    ``pixels``.
+    of both begin at multiples of 16 bytes, if results are stored in pairs, if columns or terms (rows of B) are
+    ``pixels``, if chunks of these are ``masked``, and if k has ``segments``.
     """
 
     a_along: bool
@@ -116,6 +120,8 @@ class Layout(NamedTuple):
     aligned: bool
     pairs: bool
     pixels: str | None = None
+    masked: bool = False
+    segments: bool = False
 
 
 @lru_cache(maxsize=256)
@@ -130,7 +136,8 @@ def program(device: Traits, dtype: str, tile: UnitTile, layout: Layout, epilogue
         ("WARPS_N", tile.warps_n), ("STAGES", tile.stages), ("GROUP_ROWS", _GROUP_ROWS),
         ("A_ALONG", int(layout.a_along)), ("B_ALONG", int(layout.b_along)), ("CHUNKS_ALIGNED", int(layout.aligned)),
         ("PAIRS", int(layout.pairs and paired and not partial)), ("COLUMN_PIXELS", int(layout.pixels == "columns")),
-        ("TERM_PIXELS", int(layout.pixels == "terms")),
+        ("TERM_PIXELS", int(layout.pixels == "terms")), ("MASKED", int(layout.masked)),
+        ("SEGMENTS", int(layout.segments)),
         *kind_defines(kind), *_instruction_defines(instruction), ("ATTRIBUTES", "" if twin else instruction.attributes),
         ("UNROLLED", int(not twin)), ("PARTS", tile.parts), ("PRODUCTS", len(planes)),
         ("A_PLANES", sum(a << 2 * i for i, (a, _) in enumerate(planes))),
@@ -166,28 +173,31 @@ def _in_words(rows: SegmentedRows, words: int) -> SegmentedRows:
         out_n=(0, 0, 0, steps[3]), a_offset=c.a_offset * words, b_offset=c.b_offset * words,
         a_batch=scaled(c.a_batch), b_batch=scaled(c.b_batch),
     )  # fmt: skip
-    return SegmentedRows(dense, rows.segment * words, rows.jump * words)
+    return SegmentedRows(dense, rows.segment * words, rows.a_jump * words, rows.b_jump * words)
 
 
 @lru_cache(maxsize=1024)
-def _layout(rows: SegmentedRows, words: int, pixels: Pixels | None) -> Layout:
-    """Returns the layout of a contraction in elements."""
+def _layout(rows: SegmentedRows, words: int, depth: int, pixels: Pixels | None) -> Layout:
+    """Returns the layout of a contraction in elements, for tiles of ``depth`` along k."""
     c, steps = rows.dense, dense_steps(rows.dense)
     assert steps is not None
     a_k, b_k, b_n, out_n = steps
     a_along, b_along = a_k == 1, b_k == 1
     distances: tuple[int, ...] = (
-        c.a_row if a_along else a_k, b_n if b_along else b_k, c.a_offset, c.b_offset, *c.a_batch, *c.b_batch, rows.jump,
+        c.a_row if a_along else a_k, b_n if b_along else b_k, c.a_offset, c.b_offset, *c.a_batch, *c.b_batch,
+        *rows[-2:],
     )  # fmt: skip
+    of_columns = pixels is not None and pixels.of_columns
     of_images: tuple[int, ...] = ()
     if pixels is not None:
-        distances = (*distances, pixels.image, pixels.row, pixels.pixel)
+        distances = (*distances, pixels.image, pixels.row, pixels.pixel, pixels.jump)
         of_images = (pixels.plane, pixels.out) if pixels.of_columns else ()
     results = (c.out_row, c.out_offset, *c.out_batch, prod(c.n), *of_images)
     return Layout(
         a_along, b_along, all(step * words % CHUNK == 0 for step in distances),
         out_n == 1 and all(step % 2 == 0 for step in results),
-        None if pixels is None else "columns" if pixels.of_columns else "terms",
+        None if pixels is None else "columns" if of_columns else "terms",
+        pixels is not None and of_columns and (pixels.valid < pixels.segment or prod(c.k) % depth != 0), rows.jumps,
     )  # fmt: skip
 
 
@@ -203,8 +213,8 @@ def contract(
     pixels: Pixels | None = None,
 ) -> None:
     """Runs a product into ``out``: partial sum s goes to ``out`` + s * ``out_part`` in float32; without split-K, the
-    result. Columns of B and the result, or rows of B, may be ``pixels``. B's index k may have segments of a multiple of
-    the tile's k.
+    result. Columns of B and the result, or rows of B, may be ``pixels``. The index k may have segments of a multiple of
+    eight.
     """
     epilogue, count, more = trailing_args(fused, b)
     launch = _launch(traits(engine), a.dtype, tile, c, out_part, epilogue, count, pixels)
@@ -243,12 +253,15 @@ def _launch(
     pixels: Pixels | None,
 ) -> _Launch:
     rows = segmented(c)
-    if rows is None or (rows.jump and rows.segment % tile.k):
-        raise ValueError(f"{tile.unit}: no kernel for this contraction: its segments must be multiples of {tile.k}")
+    if rows is None or (rows.jumps and rows.segment % CHUNK):
+        raise ValueError(f"{tile.unit}: no kernel for this contraction: its segments must be multiples of {CHUNK}")
     words, instruction = KINDS[kind_of(tile, dtype)].words, INSTRUCTIONS[tile.base]
-    layout = _layout(rows, words, pixels)
-    if words > 1 and not instruction.across and not (layout.a_along and layout.b_along):
+    layout = _layout(rows, words, tile.k, pixels)
+    along = layout.a_along and layout.b_along
+    if words > 1 and not instruction.across and not along:
         raise ValueError(f"{tile.unit}: operands of {dtype} must be contiguous along k")
+    if rows.jumps and (tile.parts or not (layout.a_along and (along or layout.pixels == "terms"))):
+        raise ValueError(f"{tile.unit}: operands with segments must be contiguous along k, and not be in parts")
     rows = _in_words(rows, words)
     c = rows.dense
     form = tile._replace(splits=min(tile.splits, 2))
@@ -257,8 +270,9 @@ def _launch(
     groups = -(-prod(c.n) // tile.n) * -(-c.m // tile.m)
     part = -(-prod(c.k) // (tile.splits * tile.k)) * tile.k
     numbers = (
-        wide_argument(c), np.int32(tile.splits), np.int32(part), np.int64(out_part), np.int32(rows.segment),
-        np.int32(rows.jump), *([] if pixels is None else [pixels.argument]),
+        wide_argument(c), np.int32(tile.splits), np.int32(part), np.int64(out_part),
+        *([struct(divisor(rows.segment)), np.int32(rows.a_jump), np.int32(rows.b_jump)] if rows.jumps else []),
+        *([] if pixels is None else [pixels.argument]),
     )  # fmt: skip
     size = (groups * items, 1, prod(c.batch) * tile.splits)
     return _Launch(text, size, (items, 1, 1), numbers, instruction.rounded and words > 1)

@@ -1,13 +1,14 @@
 """Convolutions on matrix units: implicit GEMM on zero-padded images with adjacent channels (NHWC).
 
 Result p of a convolution sums over the rows of the filter, each ``kernel width x channels`` adjacent elements of the
-images. So it is a product with segments along k, and its columns begin at the pixels of the padded images that belong
-to results. The product of the filters' gradient has these pixels as its index k.
+images. So it is a product whose columns begin at the pixels of the padded images that belong to results, and have a
+segment for each row of the filter. The product of the filters' gradient has these pixels as its index k. Channels are
+filled up with zeros, so that the elements of a pixel begin at multiples of 16 bytes.
 
 The gradient by the images is a convolution of stride 1 of the gradients with zeros between them.
 
 One launch lays out both operands. The layout of the filters is not kept between calls: it would save no launch, and far
-less work than the layout of the images takes.
+less work than the layout of the images takes. A pointwise convolution needs no layout: it is a product for each image.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue
+from netcl.core.backend.opencl.contraction.fused_epilogue import RESULT, FusedEpilogue
 from netcl.core.backend.opencl.contraction.matrix_unit import matrix_units
 from netcl.core.backend.opencl.contraction.partial_sums import Matrices, reduce_partials
 from netcl.core.backend.opencl.templates import divisor, source, struct, traits
@@ -33,17 +34,18 @@ if TYPE_CHECKING:
 Pair = tuple[int, int]
 
 
-_ITEMS, _PIXELS, _CHANNELS, _INNER = 256, 64, 64, 64  # of a work-group of unit_operands.cl
+_ITEMS, _INNER = 256, 64  # of a work-group of unit_operands.cl
+_MOVED = ((16, 256), (64, 64))  # the channels that a work-group moves, and their pixels
 
 
-@lru_cache(maxsize=32)
-def _operands_program(vector: int, other: int) -> str:
+@lru_cache(maxsize=64)
+def _operands_program(vector: int, other: int, channels: int = 64) -> str:
     """Returns the text of the kernel that lays out operands: images by so many pixels at once, and by so many elements
-    the other operand, for 0 filters.
+    the other operand, for 0 filters; a work-group moves so many ``channels``.
     """
     defines = (
-        ("ITEMS", _ITEMS), ("PIXELS", _PIXELS), ("CHANNELS", _CHANNELS), ("INNER", _INNER), ("VECTOR", vector),
-        ("FILTERS", int(not other)), ("OTHER_VECTOR", other),
+        ("ITEMS", _ITEMS), ("PIXELS", dict(_MOVED)[channels]), ("CHANNELS", channels), ("INNER", _INNER),
+        ("VECTOR", vector), ("FILTERS", int(not other)), ("OTHER_VECTOR", other),
     )  # fmt: skip
     return source(("division", "unit_operands"), defines)
 
@@ -54,14 +56,35 @@ def _vector(plane: int) -> int:
 
 
 class _Padding(NamedTuple):
-    """Images of ``shape`` (N, C, H, W) as (N, *padded, C): pixels from ``low`` on at distances of ``spread``, zeros
-    elsewhere; pixels outside ``padded`` are left out.
+    """Images of ``shape`` (N, C, H, W) as (N, *padded, inner): pixels from ``low`` on at distances of ``spread``, zeros
+    elsewhere and after the channels; pixels outside ``padded`` are left out.
     """
 
     shape: tuple[int, int, int, int]
     low: Pair
     padded: Pair
+    inner: int
     spread: int = 1
+
+
+class _Segments(NamedTuple):
+    """The elements of a padded image under a filter: a segment of ``length`` for each of ``high`` rows, of which the
+    first ``valid`` are the channels of ``wide`` pixels, ``inner`` for each.
+    """
+
+    high: int
+    wide: int
+    inner: int
+
+    @property
+    def valid(self) -> int:
+        """The elements of a segment under the filter."""
+        return self.wide * self.inner
+
+    @property
+    def length(self) -> int:
+        """The elements of a segment, in whole chunks."""
+        return -(-self.valid // CHUNK) * CHUNK
 
 
 class _Filters(NamedTuple):
@@ -75,12 +98,12 @@ class _Filters(NamedTuple):
     @property
     def arguments(self) -> tuple[Any, ...]:
         """The last arguments of unit_operands.cl."""
-        return tuple(map(np.int32, self.numbers))
+        return (struct(self.numbers),)
 
     @property
     def parts(self) -> int:
         """The work-groups of a row."""
-        return -(-self.numbers[0] // _INNER)
+        return -(-self.numbers[1] // _INNER)
 
 
 class _Lines(NamedTuple):
@@ -109,12 +132,13 @@ class _Lines(NamedTuple):
         return -(-self.length // (_ITEMS * self.vector))
 
 
-def _filters(g: Geometry, backwards: bool) -> _Filters:
-    """Returns the filters (out, in, *kernel) as (out, *kernel, in), or turned around as (in, *kernel, out)."""
+def _filters(g: Geometry, backwards: bool, segments: _Segments) -> _Filters:
+    """Returns the filters (out, in, *kernel) as (out, *segments), or turned around as (in, *segments)."""
     outs, ins, taps = g.filters, g.channels, prod(g.kernel)
+    row = segments.inner, segments.wide, segments.length // segments.inner
     if backwards:
-        return _Filters(ins, taps * outs, (outs, taps, ins * taps, taps - 1, -1))
-    return _Filters(outs, taps * ins, (ins, ins * taps, taps, 0, 1))
+        return _Filters(ins, segments.high * segments.length, (outs, *row, taps, ins * taps, taps - 1, -1))
+    return _Filters(outs, segments.high * segments.length, (ins, *row, ins * taps, taps, 0, 1))
 
 
 class _Layout(NamedTuple):
@@ -133,19 +157,25 @@ class _Layout(NamedTuple):
 def _layout(padding: _Padding, other: _Filters | _Lines) -> _Layout:
     n, channels, high, wide = padding.shape
     plane, padded = high * wide, prod(padding.padded)
-    begin = n * channels * padded
+    begin = n * padding.inner * padded
     begin += -begin % CHUNK
-    whole = padding == _Padding(padding.shape, (0, 0), (high, wide))
+    whole = padding[1:] == ((0, 0), (high, wide), padding.inner, 1)
+    moved = min(count for count, _ in _MOVED if padding.inner <= count or count == _MOVED[-1][0])
     borders = 0 if whole else -(-n * padded // _ITEMS)
     form = struct(
         n, channels, high, divisor(wide), divisor(plane), padding.padded[0], divisor(padding.padded[1]),
-        divisor(padded), padding.low, padding.spread, borders,
+        divisor(padded), padding.low, padding.spread, borders, padding.inner,
     )  # fmt: skip
-    groups = -(-n * plane // _PIXELS) * -(-channels // _CHANNELS) + borders + other.height * other.parts
+    groups = -(-n * plane // dict(_MOVED)[moved]) * -(-padding.inner // moved) + borders + other.height * other.parts
     return _Layout(
-        _operands_program(_vector(plane), other.vector), groups * _ITEMS,
+        _operands_program(_vector(plane), other.vector, moved), groups * _ITEMS,
         (form, np.int64(begin), np.int32(other.length), *other.arguments), begin + other.height * other.length, begin,
     )  # fmt: skip
+
+
+def _check_dtype(images: TensorData) -> None:
+    if images.dtype not in HALVES:
+        raise ValueError(f"expected bfloat16 or float16 for a convolution on a matrix unit, got {images.dtype}")
 
 
 def _laid_out(
@@ -155,8 +185,7 @@ def _laid_out(
 
     Raises ValueError if the elements do not have 16 bits.
     """
-    if images.dtype not in HALVES:
-        raise ValueError(f"expected bfloat16 or float16 for a convolution on a matrix unit, got {images.dtype}")
+    _check_dtype(images)
     layout = _layout(padding, rows)
     out: TensorData = engine.empty((layout.size,), images.dtype)
     engine.launch(layout.text, "unit_operands", (layout.items,), (_ITEMS,), [images, other, out, *layout.numbers])
@@ -170,17 +199,27 @@ def _tile(unit: str, device: Any, c: Contraction) -> UnitTile:
     return tile_of(unit, device, rows.dense)
 
 
-def _padded(g: Geometry) -> Pair:
-    """Returns the rows and columns of the padded images that the filters read."""
+def _segments(g: Geometry, kind: str) -> _Segments:
+    """Returns the elements under a filter: with a stride of 2 half a chunk for each pixel is enough."""
+    channels, stride = (g.filters, 1) if kind == "grad_input" else (g.channels, g.stride[1])
+    step = CHUNK // 2 if stride % 2 == 0 and channels <= CHUNK // 2 else CHUNK
+    return _Segments(*g.kernel[1:], -(-channels // step) * step)
+
+
+def _padded(g: Geometry, segments: _Segments) -> Pair:
+    """Returns the rows and columns of the padded images that the filters read: lines of whole chunks."""
     rows, columns = ((out - 1) * g.stride[1] + kernel for out, kernel in zip(g.out[1:], g.kernel[1:]))
-    return rows, columns
+    return rows, columns + columns * segments.inner % CHUNK // segments.inner
 
 
-def _pixels(padded: Pair, result: Pair, stride: int, channels: int, out: int = 0) -> matrix_units.Pixels:
+def _pixels(padded: Pair, result: Pair, stride: int, segments: _Segments, out: int = 0) -> matrix_units.Pixels:
     """Returns the first pixels of the filter's places on padded images, for each of the results."""
     rows, columns = padded
-    line = columns * channels
-    return matrix_units.Pixels(prod(result), result[1], rows * line, stride * line, stride * channels, out)
+    line, length = columns * segments.inner, segments.length
+    return matrix_units.Pixels(
+        prod(result), result[1], rows * line, stride * line, stride * segments.inner, out, segments.valid,
+        max(line - length, 0), length,
+    )  # fmt: skip
 
 
 class _Product(NamedTuple):
@@ -195,24 +234,24 @@ class _Product(NamedTuple):
 @lru_cache(maxsize=1024)
 def _product(g: Geometry, kind: str) -> _Product:
     backwards = kind == "grad_input"
-    high, wide = g.kernel[1:]
+    segments = _segments(g, kind)
     (low_y, _), (low_x, _) = g.padding[1:]
-    rows = _filters(g, backwards)
+    rows = _filters(g, backwards, segments)
     if backwards:
         stride, result = 1, g.size[1:]
-        padded = result[0] + high - 1, result[1] + wide - 1
+        padded = result[0] + segments.high - 1, result[1] + segments.wide - 1
         shape = (g.batch, g.filters, *g.out[1:])
-        padding = _Padding(shape, (high - 1 - low_y, wide - 1 - low_x), padded, g.stride[1])
+        low = segments.high - 1 - low_y, segments.wide - 1 - low_x
+        padding = _Padding(shape, low, padded, segments.inner, g.stride[1])
     else:
-        stride, result, padded = g.stride[1], g.out[1:], _padded(g)
-        padding = _Padding((g.batch, g.channels, *g.size[1:]), (low_y, low_x), padded)
-    plane, segment = prod(result), rows.length // high
-    channels = segment // wide
+        stride, result, padded = g.stride[1], g.out[1:], _padded(g, segments)
+        padding = _Padding((g.batch, g.channels, *g.size[1:]), (low_y, low_x), padded, segments.inner)
+    plane = prod(result)
     c = Contraction(
-        m=rows.height, k=(1, 1, high, segment), n=(1, 1, 1, g.batch * plane), a_row=rows.length, a_k=(0, 0, segment, 1),
-        b_k=(0, 0, padded[1] * channels, 1), b_n=(0, 0, 0, stride * channels), out_row=plane, out_n=(0, 0, 0, 1),
+        m=rows.height, k=(1, 1, 1, rows.length), n=(1, 1, 1, g.batch * plane), a_row=rows.length, a_k=(0, 0, 0, 1),
+        b_k=(0, 0, 0, 1), b_n=(0, 0, 0, stride * segments.inner), out_row=plane, out_n=(0, 0, 0, 1),
     )  # fmt: skip
-    return _Product(padding, rows, c, _pixels(padded, result, stride, channels, rows.height * plane))
+    return _Product(padding, rows, c, _pixels(padded, result, stride, segments, rows.height * plane))
 
 
 def run(
@@ -222,45 +261,91 @@ def run(
     """Runs ``forward``, or ``grad_input`` on the gradients of the results as images and on filters turned around;
     ``fused`` takes operands of ``matrices`` if sums are cut (split-K).
     """
-    padding, rows, c, pixels = _product(g, kind)
-    both, begin = _laid_out(engine, images, padding, weight, rows)
-    tile, c = _tile(unit, traits(engine), c), replace(c, a_offset=begin)
+    of_images = _of_images(g, kind)
+    if of_images is not None:
+        _check_dtype(images)
+        c, pixels, a, b = of_images, None, weight, images
+        tile = _tile(unit, traits(engine), c)
+        if fused is not None and tile.splits == 1:
+            layouts = (one if one.stride_kind == RESULT else one._replace(batch=(0, 0)) for one in fused.layouts)
+            fused = fused._replace(layouts=tuple(layouts))
+    else:
+        padding, rows, c, pixels = _product(g, kind)
+        a, begin = _laid_out(engine, images, padding, weight, rows)
+        tile, c, b = _tile(unit, traits(engine), c), replace(c, a_offset=begin), a
     if tile.splits == 1:
-        matrix_units.contract(engine, c, tile, both, both, out, 0, fused, pixels)
+        matrix_units.contract(engine, c, tile, a, b, out, 0, fused, pixels)
         return
     sums = engine.empty((tile.splits, out.size), "float32")
-    matrix_units.contract(engine, c, tile, both, both, sums, out.size, None, pixels)
+    matrix_units.contract(engine, c, tile, a, b, sums, out.size, None, pixels)
     reduce_partials(engine, sums, out, tile.splits, fused, matrices)
 
 
+@lru_cache(maxsize=1024)
+def _of_images(g: Geometry, kind: str) -> Contraction | None:
+    """Returns a pointwise convolution as a product for each image, or the gradient of its filters as a sum over the
+    pixels of all images; None if it is not pointwise, or if rows do not begin at multiples of 16 bytes.
+    """
+    plane, ins, outs = prod(g.size), g.channels, g.filters
+    plain = prod(g.kernel) == prod(g.stride) == 1 and g.size == g.out and not any(map(any, g.padding))
+    if not plain or any(size % CHUNK for size in (plane, ins, outs)):
+        return None
+    if kind == "grad_weight":
+        return Contraction(
+            m=outs, k=(1, 1, g.batch, plane), n=(1, 1, 1, ins), a_row=plane, a_k=(0, 0, outs * plane, 1),
+            b_k=(0, 0, ins * plane, 1), b_n=(0, 0, 0, plane), out_row=ins, out_n=(0, 0, 0, 1),
+        )  # fmt: skip
+    m, k, a_row, a_k = (ins, outs, 1, ins) if kind == "grad_input" else (outs, ins, ins, 1)
+    return Contraction(
+        m=m, k=(1, 1, 1, k), n=(1, 1, 1, plane), a_row=a_row, a_k=(0, 0, 0, a_k), b_k=(0, 0, 0, plane),
+        b_n=(0, 0, 0, 1), out_row=plane, out_n=(0, 0, 0, 1), batch=(1, g.batch), b_batch=(0, k * plane),
+        out_batch=(0, m * plane),
+    )  # fmt: skip
+
+
 def grad_weight(engine: Any, unit: str, g: Geometry, images: TensorData, grad: TensorData, out: TensorData) -> None:
-    """Returns the gradient of the filters: for each row of a filter a product over all results."""
-    high, wide = g.kernel[1:]
+    """Returns the gradient of the filters: a product over all results."""
+    of_images = _of_images(g, "grad_weight")
+    if of_images is not None:
+        _check_dtype(images)
+        _summed(engine, unit, of_images, grad, images, out)
+        return
+    segments = _segments(g, "grad_weight")
     (low_y, _), (low_x, _) = g.padding[1:]
-    stride, padded, result, channels = g.stride[1], _padded(g), g.out[1:], g.channels
-    plane, segment = prod(result), wide * channels
+    stride, padded, result = g.stride[1], _padded(g, segments), g.out[1:]
+    high, wide, inner, length = *segments, segments.length
+    plane, columns = prod(result), high * length
     count = g.batch * plane
     line = -(-count // CHUNK) * CHUNK  # chunks begin at multiples of 16 bytes
-    lines = _Lines((g.batch, g.filters, plane), line)
-    padding = _Padding((g.batch, channels, *g.size[1:]), (low_y, low_x), padded)
-    both, begin = _laid_out(engine, images, padding, grad, lines)
-    sums: TensorData = engine.empty((g.filters, high, wide, channels), out.dtype)
+    in_place = plane % CHUNK == 0  # the pixels of an image are a segment
+    lines = _Lines((g.batch, 0 if in_place else g.filters, plane), line)
+    padding = _Padding((g.batch, g.channels, *g.size[1:]), (low_y, low_x), padded, inner)
+    laid_out, begin = _laid_out(engine, images, padding, grad, lines)
+    sums: TensorData = engine.empty((g.filters, columns), out.dtype)
+    step = stride * inner
     c = Contraction(
-        m=g.filters, k=(1, 1, 1, count), n=(1, 1, 1, segment), a_row=line, a_k=(0, 0, 0, 1),
-        b_k=(0, 0, 0, stride * channels), b_n=(0, 0, 0, 1), out_row=high * segment, out_n=(0, 0, 0, 1),
-        batch=(1, high), a_batch=(0, 0), b_batch=(0, padded[1] * channels), out_batch=(0, segment), a_offset=begin,
+        m=g.filters, k=(1, 1, g.batch, plane), n=(1, 1, 1, columns), a_row=plane if in_place else line,
+        a_k=(0, 0, (g.filters if in_place else 1) * plane, 1), b_k=(0, 0, plane * step, step), b_n=(0, 0, 0, 1),
+        out_row=columns, out_n=(0, 0, 0, 1), a_offset=0 if in_place else begin,
     )  # fmt: skip
-    pixels = _pixels(padded, result, stride, channels)
-    tile = _tile(unit, traits(engine), replace(c, a_offset=0))
-    if tile.splits == 1:
-        matrix_units.contract(engine, c, tile, both, both, sums, 0, pixels=pixels)
-    else:
-        partial = engine.empty((tile.splits, out.size), "float32")
-        matrix_units.contract(engine, c, tile, both, both, partial, out.size, pixels=pixels)
-        reduce_partials(engine, partial, sums, tile.splits)
+    a = grad if in_place else laid_out
+    _summed(engine, unit, c, a, laid_out, sums, _pixels(padded, result, stride, segments))
     taps = high * wide
     engine.copy(
-        sums, out, shape=(g.filters, high, wide, channels), source_offset=0,
-        source_strides=(taps * channels, wide * channels, channels, 1),
-        out_strides=(channels * taps, wide, 1, taps), out_offset=0,
+        sums, out, shape=(g.filters, high, wide, g.channels), source_offset=0,
+        source_strides=(columns, length, inner, 1), out_strides=(g.channels * taps, wide, 1, taps), out_offset=0,
     )  # fmt: skip
+
+
+def _summed(
+    engine: Any, unit: str, c: Contraction, a: TensorData, b: TensorData, out: TensorData,
+    pixels: matrix_units.Pixels | None = None,
+) -> None:  # fmt: skip
+    """Runs a product of few results and long sums."""
+    tile = _tile(unit, traits(engine), replace(c, a_offset=0))
+    if tile.splits == 1:
+        matrix_units.contract(engine, c, tile, a, b, out, 0, pixels=pixels)
+        return
+    partial = engine.empty((tile.splits, out.size), "float32")
+    matrix_units.contract(engine, c, tile, a, b, partial, out.size, pixels=pixels)
+    reduce_partials(engine, partial, out, tile.splits)

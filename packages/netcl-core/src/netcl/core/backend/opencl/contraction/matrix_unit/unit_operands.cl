@@ -1,10 +1,10 @@
 // The operands of a convolution on a matrix unit, of elements of 16 bits, laid out in `out` by one launch of work-groups of ITEMS:
 // first the images, then the other operand from element `begin` on.
 //
-// Images (images, channels, high, wide) become (images, rows, columns, channels): pixel (y, x) at (low_y + spread * y,
-// low_x + spread * x), if that is inside. A work-group moves PIXELS pixels of CHANNELS channels through local memory: a work-item
-// loads VECTOR pixels, which divides high * wide, of two channels, and stores four channels of a pixel. The next `borders`
-// work-groups store zeros at all other places, each at ITEMS of them.
+// Images (images, channels, high, wide) become (images, rows, columns, inner), with zeros after the channels: pixel (y, x) at
+// (low_y + spread * y, low_x + spread * x), if that is inside. A work-group moves PIXELS pixels of CHANNELS channels through local
+// memory: a work-item loads VECTOR pixels, which divides high * wide, of two channels, and stores four channels of a pixel. The next
+// `borders` work-groups store zeros at all other places, each at those of ITEMS.
 //
 // The other operand becomes rows of `length` elements.
 
@@ -31,21 +31,29 @@ typedef struct {
     divisor wide, plane;
     long rows;
     divisor columns, padded;
-    long low_y, low_x, spread, borders;
+    long low_y, low_x, spread, borders, inner;
 } padded_images;
 
 #if FILTERS
-// Row r of filters has `inner` channels for each tap; a work-group writes INNER of them for all taps.
+// Filters of `taps` taps in rows of `wide`, and their place in `out`: rows of `across` taps, each of `inner` channels, with zeros
+// after `wide` taps and `channels` channels.
+typedef struct { long channels, inner, wide, across, row_step, channel_step, first_tap, tap_step; } filters;
+
+// A work-group writes INNER channels for all taps of row r.
 static inline void lay_out_other(__global const ushort* restrict other, __global ushort* restrict out, const int number, const int item,
-                                 const int length, const int inner, const int row_step, const int inner_step,
-                                 const int first_tap, const int tap_step) {
-    const int parts = (inner + INNER - 1) / INNER, r = number / parts, first = number % parts * INNER + item % INNER, taps = length / inner;
-    if (first >= inner) return;
-    __global const ushort* from = other + (long)r * row_step + (long)first * inner_step + first_tap;
-    __global ushort* to = out + (long)r * length + first;
-    for (int tap = item / INNER; tap < taps; tap += ITEMS / INNER) to[(long)tap * inner] = from[tap * tap_step];
+                                 const int length, const filters f) {
+    const int inner = f.inner, parts = (inner + INNER - 1) / INNER, r = number / parts, c = number % parts * INNER + item % INNER;
+    const int taps = length / inner, across = f.across;
+    if (c >= inner) return;
+    __global const ushort* from = other + r * f.row_step + (c < f.channels ? c : 0) * f.channel_step + f.first_tap;
+    __global ushort* to = out + (long)r * length + c;
+    for (int tap = item / INNER; tap < taps; tap += ITEMS / INNER) {
+        const int y = tap / across, x = tap - y * across;
+        const bool there = c < f.channels && x < f.wide;
+        to[(long)tap * inner] = there ? from[(y * (int)f.wide + x) * (int)f.tap_step] : (ushort)0;
+    }
 }
-#define LAY_OUT_OTHER(number) lay_out_other(other, out + begin, number, item, length, inner, row_step, inner_step, first_tap, tap_step)
+#define LAY_OUT_OTHER(number) lay_out_other(other, out + begin, number, item, length, form)
 #else
 // Row r is channel r of images (images, others, plane), and zeros; a work-item writes OTHER_VECTOR elements, which divides
 // plane and length.
@@ -69,22 +77,25 @@ static inline void lay_out_other(__global const ushort* restrict other, __global
 
 $kernel [ITEMS, 1, 1] unit_operands(read ushort source, read ushort other, write ushort out, padded_images g,
         long begin, int length,
-        int inner if FILTERS, int row_step if FILTERS, int inner_step if FILTERS, int first_tap if FILTERS,
-        int tap_step if FILTERS, int others if not FILTERS, divisor other_plane if not FILTERS) {
+        filters form if FILTERS, int others if not FILTERS, divisor other_plane if not FILTERS) {
     __local uint square[PIXELS * PITCH] __attribute__((aligned(16)));
     __local int places[ITEMS], listed;
-    const int item = get_local_id(0), number = get_group_id(0), channels = g.channels, plane = g.plane.size, count = g.images * plane;
-    const int runs = (count + PIXELS - 1) / PIXELS, past = number - runs * ((channels + CHANNELS - 1) / CHANNELS);
+    const int item = get_local_id(0), number = get_group_id(0), channels = g.channels, inner = g.inner;
+    const int plane = g.plane.size, count = g.images * plane;
+    const int runs = (count + PIXELS - 1) / PIXELS, past = number - runs * ((inner + CHANNELS - 1) / CHANNELS);
     const int first = number % runs * PIXELS, channel = number / runs * CHANNELS;
     if (item == 0) listed = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (past < 0) {
         pair_vector loaded[LOADS];  // all under way before the first is stored
         for (int i = 0; i < LOADS; i++) {
-            const int q = item + i * ITEMS, pair = q / RUN % PAIRS, c = min(channel + pair * 2, channels - 2);
+            const int q = item + i * ITEMS, pair = q / RUN % PAIRS, c = channel + pair * 2;
             const int pixel = min(first + (q / (RUN * PAIRS) * RUN + q % RUN) * VECTOR, count - VECTOR), n = quotient(pixel, g.plane);
-            __global const ushort* from = source + ((n * channels + c) * plane + pixel - n * plane);
-            loaded[i] = WIDENED(*(__global const pixel_vector*)(from + plane)) << 16 | WIDENED(*(__global const pixel_vector*)from);
+            __global const ushort* from = source + (n * channels * plane + pixel - n * plane);
+            __global const ushort* low = from + min(c, channels - 1) * plane;
+            __global const ushort* high = from + min(c + 1, channels - 1) * plane;
+            const pair_vector upper = WIDENED(*(__global const pixel_vector*)high), lower = WIDENED(*(__global const pixel_vector*)low);
+            loaded[i] = (c + 1 < channels ? upper << 16 : (pair_vector)0) | (c < channels ? lower : (pair_vector)0);
         }
         for (int i = 0; i < LOADS; i++) {
             const int q = item + i * ITEMS, pair = q / RUN % PAIRS, pixel = (q / (RUN * PAIRS) * RUN + q % RUN) * VECTOR;
@@ -110,13 +121,13 @@ $kernel [ITEMS, 1, 1] unit_operands(read ushort source, read ushort other, write
         for (int i = 0; i < STORES; i++) {
             const int q = item + i * ITEMS, pixel = q / (CHANNELS / 4), c = q % (CHANNELS / 4), place = places[pixel];
             const uint2 four = *(__local const uint2*)(square + pixel * PITCH + c * 2);
-            if (place >= 0 && channel + c * 4 < channels) *(__global uint2*)(out + (place * channels + channel + c * 4)) = four;
+            if (place >= 0 && channel + c * 4 < inner) *(__global uint2*)(out + (place * inner + channel + c * 4)) = four;
         }
     } else if (past < g.borders) {
-        const int each = channels / 8, work = listed * each;
+        const int each = inner / 4, work = listed * each;
         for (int k = item; k < work; k += ITEMS) {
             const int at = k / each;
-            *(__global uint4*)(out + (places[at] * channels + (k - at * each) * 8)) = (uint4)0;
+            *(__global uint2*)(out + (places[at] * inner + (k - at * each) * 4)) = (uint2)0;
         }
     } else {
         LAY_OUT_OTHER(past - (int)g.borders);

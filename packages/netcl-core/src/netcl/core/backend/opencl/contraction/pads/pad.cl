@@ -11,3 +11,11 @@ typedef struct {
     long rows, block;
     long extent[3], result[3], step[3];  // of x, of the result
 } sampling;
+
+// The same with EACH, for `count` elements, of which a work-item has EACH, with divisions by multiplication.
+typedef struct {
+    long count, extent[3];
+    divisor result[3], step[3];
+} sampling_each;
+#define EACH_ELEMENT \
+    for (int turn = 0, at = get_group_id(0) * get_local_size(0) * EACH + get_local_id(0); turn < EACH; turn++, at += get_local_size(0))

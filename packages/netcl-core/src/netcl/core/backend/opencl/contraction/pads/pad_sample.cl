@@ -1,11 +1,13 @@
 // Every step-th element of the last three dimensions.
 $if EACH
-$kernel sample(read element x, write element out, sampling g) {
-    const uint at = get_global_id(0), width = g.result[2], high = g.result[1], deep = g.result[0];
-    if (at >= (uint)g.rows * width) return;
-    const uint row = at / width, slab = row / high, plane = slab / deep;
-    const long i = (at - row * width) * g.step[2], y = (row - slab * high) * g.step[1], z = (slab - plane * deep) * g.step[0];
-    out[at] = x[((plane * g.extent[0] + z) * g.extent[1] + y) * g.extent[2] + i];
+$kernel sample(read element x, write element out, sampling_each g) {
+    EACH_ELEMENT {
+        if (at >= g.count) return;
+        const int row = quotient(at, g.result[2]), slab = quotient(row, g.result[1]), plane = quotient(slab, g.result[0]);
+        const long i = (at - row * (int)g.result[2].size) * g.step[2].size, y = (row - slab * (int)g.result[1].size) * g.step[1].size;
+        const long z = (slab - plane * (int)g.result[0].size) * g.step[0].size;
+        out[at] = x[((plane * g.extent[0] + z) * g.extent[1] + y) * g.extent[2] + i];
+    }
 }
 $else
 $kernel LOOPS sample(read element x, write element out, sampling g) {

@@ -1,15 +1,15 @@
 // The reverse of pad_sample.cl: zeros between the elements and after them.
 $if EACH
-$kernel spread(read element x, write element out, sampling g) {
-    const uint at = get_global_id(0), width = g.result[2], high = g.result[1], deep = g.result[0];
-    if (at >= (uint)g.rows * width) return;
-    const uint row = at / width, slab = row / high, plane = slab / deep;
-    const uint i = at - row * width, y = row - slab * high, z = slab - plane * deep;
-    const uint step_i = g.step[2], step_y = g.step[1], step_z = g.step[0];
-    const uint from_i = i / step_i, from_y = y / step_y, from_z = z / step_z;
-    const bool met = from_i * step_i == i && from_y * step_y == y && from_z * step_z == z && from_i < g.extent[2]
-                     && from_y < g.extent[1] && from_z < g.extent[0];
-    out[at] = met ? x[((plane * g.extent[0] + from_z) * g.extent[1] + from_y) * g.extent[2] + from_i] : 0;
+$kernel spread(read element x, write element out, sampling_each g) {
+    EACH_ELEMENT {
+        if (at >= g.count) return;
+        const int row = quotient(at, g.result[2]), slab = quotient(row, g.result[1]), plane = quotient(slab, g.result[0]);
+        const int i = at - row * (int)g.result[2].size, y = row - slab * (int)g.result[1].size, z = slab - plane * (int)g.result[0].size;
+        const int from_i = quotient(i, g.step[2]), from_y = quotient(y, g.step[1]), from_z = quotient(z, g.step[0]);
+        const bool met = from_i * (int)g.step[2].size == i && from_y * (int)g.step[1].size == y && from_z * (int)g.step[0].size == z
+                         && from_i < g.extent[2] && from_y < g.extent[1] && from_z < g.extent[0];
+        out[at] = met ? x[((plane * (int)g.extent[0] + from_z) * (int)g.extent[1] + from_y) * (int)g.extent[2] + from_i] : 0;
+    }
 }
 $else
 $kernel LOOPS spread(read element x, write element out, sampling g) {

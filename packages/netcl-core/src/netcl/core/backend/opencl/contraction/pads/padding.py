@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
 from netcl.core.backend.opencl.contraction.recorded_copies import copied
-from netcl.core.backend.opencl.templates import Traits, per_work_item, source, struct, traits
+from netcl.core.backend.opencl.templates import Traits, divisor, per_work_item, source, struct, traits
 from netcl.core.dtypes import itemsize
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Triple = tuple[int, int, int]
 
-_GROUP = 128  # work-items, of an element each
+_GROUP, _EACH = 128, 4  # work-items, and the elements of one
 _SMALL, _RECENT = 1 << 16, 16  # elements of a copy that a recording keeps, and copies that it keeps
 
 _FILES = {"pad": "pad_pad", "sample": "pad_sample", "spread": "pad_spread"}  # of each kernel
@@ -32,22 +32,25 @@ def _launch(
     return *_grid(rows, padded[2], block, device), argument
 
 
-def _grid(rows: int, width: int, block: int, device: Traits) -> tuple[bool, int, int]:
-    """Returns True if each element has a work-item, then the numbers of work-items, in all and of a group."""
-    if device.is_cpu or rows * width >= 1 << 32:
+def _grid(rows: int, width: int, block: int, device: Traits, each: int = 1) -> tuple[bool, int, int]:
+    """Returns True if a work-item has ``each`` elements in place of rows, then the numbers of work-items, in all and of
+    a group.
+    """
+    if device.is_cpu or rows * width >= (1 << 31) - _GROUP * each:
         return False, -(-rows // block), 1
     group = min(_GROUP, device.group)
-    return True, -(-rows * width // group) * group, group
+    return True, -(-rows * width // (group * each)) * group, group
 
 
 def _widening_program(dtype: str) -> str:
     """Returns the text of ``pad`` for CPUs, with a result in the computing type."""
-    return source(("storage", "pad", _FILES["pad"]), ((f"DTYPE_{dtype.upper()}", 1), ("WIDENED", 1)))
+    return source(("storage", "division", "pad", _FILES["pad"]), ((f"DTYPE_{dtype.upper()}", 1), ("WIDENED", 1)))
 
 
 def _program(dtype: str, kernel: str, each: bool = False) -> str:
     defines: tuple[tuple[str, object], ...] = (("BYTES", itemsize(dtype)),)
-    return source(("elements", "pad", _FILES[kernel]), (*defines, ("EACH", 1)) if each else defines)
+    names = ("elements", "division", "pad", _FILES[kernel])
+    return source(names, (*defines, ("EACH", _EACH)) if each else defines)
 
 
 def padded_images(
@@ -85,7 +88,12 @@ def padded_images(
 def _sampling(planes: int, extent: Triple, result: Triple, step: Triple, device: Traits) -> tuple[bool, int, int, Any]:
     rows = planes * result[0] * result[1]
     block = max(1, per_work_item(rows, device, result[2]))
-    return *_grid(rows, result[2], block, device), struct(rows, block, extent, result, step)
+    each, items, group = _grid(rows, result[2], block, device, _EACH)
+    if each:
+        argument = struct(rows * result[2], extent, *map(divisor, (*result, *step)))
+    else:
+        argument = struct(rows, block, extent, result, step)
+    return each, items, group, argument
 
 
 def resampled(engine: Any, name: str, x: TensorData, extent: Triple, result: Triple, step: Triple) -> TensorData:
