@@ -16,7 +16,7 @@ from netcl.llm.config import Config
 from netcl.llm.decoder import Decoder
 from netcl.llm.generation import Session
 from netcl.llm.gguf import Gguf
-from netcl.llm.gguf_model import decoder_of_gguf
+from netcl.llm.gguf_model import decoder_of_gguf, export_gguf
 from netcl.llm.huggingface import decoder_of_folder, read_json
 from netcl.llm.sampling import Piece, Sampling
 
@@ -26,7 +26,7 @@ __all__ = ["Model", "load"]
 class Model:
     """A language model: ``config``, ``decoder`` (a module), ``tokenizer``, and ``ends``, the tokens that end a text.
 
-    ``metadata`` has the keys of a GGUF file, or the values of config.json.
+    ``metadata`` has the keys of a GGUF file, or the values of config.json. ``save_gguf`` writes all in one file.
     """
 
     config: Config
@@ -53,6 +53,16 @@ class Model:
         if not 0 <= min(ids) <= max(ids) < self.config.vocab_size:
             raise ValueError(f"expected tokens from 0 to {self.config.vocab_size - 1}, got {min(ids)} to {max(ids)}")
         return ids
+
+    def gguf_keys(self) -> dict[str, Any]:
+        """Returns the keys of the model's GGUF file, or keys of a folder's tokenizer."""
+        if "general.architecture" in self.metadata:
+            return self.metadata
+        return tokenizers.keys_of(self.tokenizer, self.config.vocab_size)
+
+    def save_gguf(self, path: str | os.PathLike[str]) -> None:
+        """Writes decoder and tokenizer as a GGUF file; ValueError for what such a file cannot say."""
+        export_gguf(self.decoder, path, self.gguf_keys())
 
     def session(self) -> Session:
         """Returns a session of its own, which keeps its cache between calls."""
