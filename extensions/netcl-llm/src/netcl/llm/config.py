@@ -182,6 +182,7 @@ def from_gguf(keys: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], fa
     head_dim = get("attention.key_length", hidden // max(heads, 1))
     length = get("context_length", 2048)
     kind = str(keys.get(f"{architecture}.rope.scaling.type", "none"))
+    kind = "longrope" if "rope_factors_short.weight" in shapes else kind
     scaled, first = kind in ("linear", "yarn", "longrope"), get("rope.scaling.original_context_length", length)
     rope = Rope(
         get("rope.dimension_count", head_dim),

@@ -38,6 +38,8 @@ _GEMMA_PARTS = {
     "pre_feedforward_layernorm": "ffn_norm",
     "post_feedforward_layernorm": "post_ffw_norm",
 }
+# Matrices of Phi-3's files that are several layers.
+_JOINED = {"attn_qkv": ("attn_q", "attn_k", "attn_v"), "ffn_up": ("ffn_gate", "ffn_up")}
 # Architectures whose files have the rows of q and k in the order of neighbouring pairs.
 _NEIGHBOURS = ("llama", "mistral")
 # Tensors that divide the frequencies of positions: Llama's, then Phi-3's up to its first context, and beyond.
@@ -154,11 +156,12 @@ def keys_of(config: Config) -> dict[str, Any]:
     }
     if config.window is not None:
         keys["attention.sliding_window"] = config.window
-    if rope.kind in ("linear", "yarn", "longrope"):
+    if rope.kind in ("linear", "yarn"):
         keys["rope.scaling.type"], keys["rope.scaling.factor"] = rope.kind, float(rope.factor)
+    if rope.kind in ("linear", "yarn", "longrope"):
         keys["rope.scaling.original_context_length"] = rope.original_length
-    if rope.attention_factor is not None:
-        keys["rope.scaling.attn_factor"] = float(rope.attention_factor)
+    if rope.kind == "longrope" or rope.attention_factor is not None:
+        keys["rope.scaling.attn_factor"] = rope.scale
     if config.local_rope is not None:
         keys["rope.freq_base_swa"] = float(config.local_rope.base)
     return {"general.architecture": name, **{f"{name}.{key}": value for key, value in keys.items()}}
@@ -184,6 +187,10 @@ def contents_of(decoder: Decoder, metadata: Mapping[str, Any] | None = None) -> 
             array = value.numpy().astype(np.float32)
             array = array + np.float32(config.norm_offset) if "norm.weight" in wanted else array
             tensors[wanted] = entry_of(wanted, array if order is None else array[order])
+    for layer in range(config.layers if config.family == "phi3" else 0):
+        for whole, parts in _JOINED.items():
+            names = [f"blk.{layer}.{part}.weight" for part in parts]
+            tensors[f"blk.{layer}.{whole}.weight"] = _joined([tensors.pop(name) for name in names])
     rope, factors = config.rope, config.rope.factors
     if rope.kind == "llama3":
         factors = tuple(rope.base ** -(np.arange(0, rope.dim, 2) / rope.dim) / rope.frequencies())
@@ -195,6 +202,15 @@ def contents_of(decoder: Decoder, metadata: Mapping[str, Any] | None = None) -> 
     return keys, tensors
 
 
+def _joined(entries: list[Entry]) -> Entry:
+    """Returns matrices as one, by rows; of several types, packed ones become float32."""
+    if len({entry.type for entry in entries}) > 1:
+        plain = [entry.packed("cpu").unpack().numpy() if entry.is_packed else entry.array() for entry in entries]
+        entries = [entry_of(entry.name, array) for entry, array in zip(entries, plain)]
+    shape = (sum(entry.shape[0] for entry in entries), *entries[0].shape[1:])
+    return Entry(entries[0].name, shape, entries[0].type, np.concatenate([entry.data for entry in entries]))
+
+
 def _check_keys(config: Config, keys: Mapping[str, Any], tensors: Mapping[str, Entry]) -> None:
     """Raises ValueError if the keys describe another configuration, but for how it is stored."""
     again = from_gguf(keys, {name: entry.shape for name, entry in tensors.items()}, _factors(tensors))
@@ -203,7 +219,8 @@ def _check_keys(config: Config, keys: Mapping[str, Any], tensors: Mapping[str, E
         mine, theirs = getattr(config, name), getattr(again, name)
         if mine != theirs and not (isinstance(mine, float) and theirs and math.isclose(mine, theirs, rel_tol=1e-6)):
             raise ValueError(f"expected a model that GGUF can describe, and it has no key for {name}={mine}")
-    if not np.allclose(again.rope.frequencies(), config.rope.frequencies(), rtol=1e-5):
+    angles = [np.append(rope.frequencies(), rope.scale) for rope in (again.rope, config.rope)]
+    if not np.allclose(*angles, rtol=1e-5):
         raise ValueError(f"expected a model that GGUF can describe, and it has no key for {config.rope}")
 
 
