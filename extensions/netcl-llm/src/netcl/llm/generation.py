@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from netcl.llm.decode import Lanes
-from netcl.llm.sampling import Choice, Piece, Sampler, Sampling
+from netcl.llm.sampling import Piece, Sampler, Sampling
 
 __all__ = ["Ending", "Session", "Writing", "in_common"]
 
@@ -50,14 +51,14 @@ class Writing:
         self._ends, self._most, self._count = model.ends, most, 0
         self._stream, self._ending = model.tokenizer.stream(), Ending(rule.stop)
 
-    def piece(self, choice: Choice) -> Piece:
-        """Returns the piece of the next token; it has a reason if it is the last one."""
+    def piece(self, chosen: Piece) -> Piece:
+        """Returns the piece of the next token with its text, and with a reason if it is the last one."""
         self._count += 1
-        is_end, is_last = choice.id in self._ends, self._count == self._most
-        text = "" if is_end else self._stream.push(choice.id)
+        is_end, is_last = chosen.id in self._ends, self._count == self._most
+        text = "" if is_end else self._stream.push(chosen.id)
         text = self._ending.push(text + (self._stream.finish() if is_end or is_last else ""), is_end or is_last)
         reason = "stop" if is_end or self._ending.is_stopped else "length" if is_last else None
-        return Piece(text, choice.id, choice.logprob, choice.top_logprobs, reason)
+        return replace(chosen, text=text, finish_reason=reason)
 
 
 class Session:

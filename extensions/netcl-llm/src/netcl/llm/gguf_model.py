@@ -93,18 +93,15 @@ class _GgufSource:
         """Returns the entry that has a matrix, and its first row there: Phi-3's are joined."""
         tensors, config = self.file.tensors, self.config
         stem, kind = name.rsplit(".", 1)
-        part = stem.rsplit(".", 1)[-1]
-        block = stem.removesuffix(part)
-        if name not in tensors and f"{block}attn_qkv.{kind}" in tensors and part in ("attn_q", "attn_k", "attn_v"):
-            q, kv = config.heads * config.head_dim, config.kv_heads * config.head_dim
-            return tensors[f"{block}attn_qkv.{kind}"], {"attn_q": 0, "attn_k": q, "attn_v": q + kv}[part]
-        if config.family == "phi3" and part in ("ffn_gate", "ffn_up") and f"{block}ffn_gate.{kind}" not in tensors:
-            name, first = f"{block}ffn_up.{kind}", shape[0] if part == "ffn_up" else 0
-        else:
-            first = 0
+        block, _, part = stem.rpartition(".")
+        q, kv = config.heads * config.head_dim, config.kv_heads * config.head_dim
+        starts = {"attn_q": 0, "attn_k": q, "attn_v": q + kv, "ffn_gate": 0, "ffn_up": shape[0]}
+        whole = next((whole for whole, parts in _JOINED.items() if part in parts), None)
+        if whole and f"{block}.{_JOINED[whole][0]}.{kind}" not in tensors and f"{block}.{whole}.{kind}" in tensors:
+            return tensors[f"{block}.{whole}.{kind}"], starts[part]
         if name not in tensors:
             raise CheckpointError(f"the tensor {name} is missing", self.file.path)
-        return tensors[name], first
+        return tensors[name], 0
 
 
 def _factors(tensors: Mapping[str, Entry]) -> Any:
@@ -219,8 +216,8 @@ def _check_keys(config: Config, keys: Mapping[str, Any], tensors: Mapping[str, E
         mine, theirs = getattr(config, name), getattr(again, name)
         if mine != theirs and not (isinstance(mine, float) and theirs and math.isclose(mine, theirs, rel_tol=1e-6)):
             raise ValueError(f"expected a model that GGUF can describe, and it has no key for {name}={mine}")
-    angles = [np.append(rope.frequencies(), rope.scale) for rope in (again.rope, config.rope)]
-    if not np.allclose(*angles, rtol=1e-5):
+    theirs, mine = (np.append(rope.frequencies(), rope.scale) for rope in (again.rope, config.rope))
+    if not np.allclose(theirs, mine, rtol=1e-5):
         raise ValueError(f"expected a model that GGUF can describe, and it has no key for {config.rope}")
 
 

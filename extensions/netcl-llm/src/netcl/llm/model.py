@@ -17,7 +17,7 @@ from netcl.llm.decoder import Decoder
 from netcl.llm.generation import Session
 from netcl.llm.gguf import Gguf
 from netcl.llm.gguf_model import decoder_of_gguf, export_gguf
-from netcl.llm.huggingface import decoder_of_folder, read_json
+from netcl.llm.huggingface import decoder_of_folder
 from netcl.llm.sampling import Piece, Sampling
 
 __all__ = ["Model", "load"]
@@ -121,9 +121,6 @@ def _from_file(path: Path, queue: Any, dtype: str, budget: Budget | None) -> Mod
 def _from_folder(path: Path, queue: Any, dtype: str, budget: Budget | None) -> Model:
     decoder, values = decoder_of_folder(path, queue, dtype, budget)
     tokenizer = tokenizers.from_json(path / "tokenizer.json")
-    named = [values.get("eos_token_id")]
-    if (path / "generation_config.json").exists():
-        named.append(read_json(path / "generation_config.json", budget).get("eos_token_id"))
-    flat = [token for value in named for token in (value if isinstance(value, list) else [value])]
-    ends = frozenset(token for token in flat if isinstance(token, int))
-    return Model(decoder.config, decoder, tokenizer, tokenizer.end_ids | ends, values)
+    ends = values.get("eos_token_id")
+    more = {token for token in (ends if isinstance(ends, list) else [ends]) if isinstance(token, int)}
+    return Model(decoder.config, decoder, tokenizer, tokenizer.end_ids | more, values)

@@ -16,7 +16,7 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.runtime.capture import CapturedStep, capture
 
-__all__ = ["Choice", "Piece", "Sampler", "Sampling"]
+__all__ = ["Piece", "Sampler", "Sampling"]
 
 # Numbers of the most likely tokens among which a step draws: the smallest that holds every row's top_k, else all.
 _COUNTS = (64, 1024)
@@ -88,15 +88,6 @@ class Piece:
     finish_reason: str | None = None
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A chosen token, with log probabilities if they were asked for."""
-
-    id: int
-    logprob: float | None = None
-    top_logprobs: tuple[tuple[int, float], ...] = ()
-
-
 class Sampler:
     """Draws the next token of each row of logits on the device, by a captured step for each kind of rules.
 
@@ -118,8 +109,8 @@ class Sampler:
         self._seen[row] = False
         self._seen[row, list(past)] = rule.repetition_penalty != 1.0
 
-    def draw(self, logits: Tensor, rows: Sequence[int] = (0,)) -> list[Choice]:
-        """Returns the tokens of ``rows``; the other rows draw no random number."""
+    def draw(self, logits: Tensor, rows: Sequence[int] = (0,)) -> list[Piece]:
+        """Returns the tokens of ``rows``, pieces without text; the other rows draw no random number."""
         rules, vocab = self._rules, self._seen.shape[1]
         most = max(rule.top_k or vocab if rule.temperature else 1 for rule in rules)
         count = most if most == 1 else min(next((size for size in _COUNTS if size >= most), vocab), vocab)
@@ -137,16 +128,13 @@ class Sampler:
                 self._drawn(kind, *inputs)  # makes what a captured step must find
                 self._steps[kind] = capture(partial(self._drawn, kind), *inputs)
             ids, *likely = (part.numpy() for part in self._steps[kind].replay(*inputs))
-        choices = []
+        pieces = []
         for row in rows:
             token, wanted = int(ids[row, 0]), rules[row].logprobs
             self._seen[row, token] |= rules[row].repetition_penalty != 1.0
-            if not wanted:
-                choices.append(Choice(token))
-                continue
-            own, values, tokens = (part[row] for part in likely)
-            choices.append(Choice(token, float(own[0]), tuple(zip(tokens[:wanted].tolist(), values[:wanted].tolist()))))
-        return choices
+            own, values, tokens = (part[row].tolist() for part in likely) if wanted else ([None], [], [])
+            pieces.append(Piece("", token, own[0], tuple(zip(tokens[:wanted], values[:wanted]))))
+        return pieces
 
     def _drawn(
         self, kind: tuple[int, bool, bool], logits: Tensor, numbers: Tensor, *seen: Tensor

@@ -10,7 +10,7 @@ from typing import Any
 
 from netcl.llm.decode import CHUNKS, Lanes
 from netcl.llm.generation import Writing, in_common
-from netcl.llm.sampling import Choice, Sampler, Sampling
+from netcl.llm.sampling import Piece, Sampler, Sampling
 from netcl.llm.server.errors import ApiError
 
 __all__ = ["Job", "Scheduler"]
@@ -42,10 +42,10 @@ class _Row:
         self.left: list[int] = []
         self.writing: Any = None
 
-    def take(self, choice: Choice) -> None:
+    def take(self, chosen: Piece) -> None:
         """Posts the piece of the next token, which ends the job at its limit or at an end of text."""
-        piece = self.writing.piece(choice)
-        self.left = [choice.id]
+        piece = self.writing.piece(chosen)
+        self.left = [chosen.id]
         if self.job is not None:
             self.job.post(piece)
         if piece.finish_reason is not None:
@@ -100,8 +100,8 @@ class _Group:
                 row.left = row.left[width:]
             ready = [at for at, row in enumerate(self.rows) if row.job is not None and not row.left]
             if ready:
-                for at, choice in zip(ready, self._sampler.draw(logits, ready)):
-                    self.rows[at].take(choice)
+                for at, chosen in zip(ready, self._sampler.draw(logits, ready)):
+                    self.rows[at].take(chosen)
         except Exception as error:  # noqa: BLE001 (it belongs to these jobs; the thread serves others)
             self._lanes = None
             for row in self.rows:
