@@ -112,9 +112,9 @@ class Sampler:
     def draw(self, logits: Tensor, rows: Sequence[int] = (0,)) -> list[Piece]:
         """Returns the tokens of ``rows``, pieces without text; the other rows draw no random number."""
         rules, vocab = self._rules, self._seen.shape[1]
-        most = max(rule.top_k or vocab if rule.temperature else 1 for rule in rules)
+        most = max(rules[row].top_k or vocab if rules[row].temperature else 1 for row in rows)
         count = most if most == 1 else min(next((size for size in _COUNTS if size >= most), vocab), vocab)
-        kind = (count, bool(self._seen.any()), any(rules[row].logprobs for row in rows))
+        kind = (count, bool(self._seen[list(rows)].any()), any(rules[row].logprobs for row in rows))
         numbers = np.zeros((6, len(rules), 1), np.float32)
         for row, rule in enumerate(rules):
             # The first of all is the most likely one.
