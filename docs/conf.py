@@ -125,6 +125,9 @@ def read_source(app: Sphinx, docname: str, content: list[str]) -> None:
     """Changes the source of a Markdown page as it is read."""
     if (DOCS / f"{docname}.md").is_file():
         content[0] = _outputs(app, docname, _links(docname, content[0]))
+        notebook = DOCS / "generated" / "notebooks" / f"{Path(docname).name}.ipynb"
+        if docname.startswith("tutorials/") and notebook.is_file():
+            content[0] += f"\nThis tutorial is {{download}}`a notebook <../generated/notebooks/{notebook.name}>` too.\n"
 
 
 def shorten(app: Sphinx, kind: str, name: str, value: Any, options: Any, lines: list[str]) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from docs_site.names import every_name
-from docs_site.run_pages import pages
+from docs_site.notebooks import TUTORIALS, notebook
+from docs_site.run_pages import BLOCK, pages
 from monorepo import load_packages, load_released
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,7 +59,6 @@ FOLDERS = {
     "trainer",
 }
 SOURCES = [ROOT, *(package.source for package in load_packages().values()), ROOT / "packages/netcl-core"]
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -69,6 +69,20 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     names: dict[str, object] = {"__name__": "page"}
     for block in blocks:
         exec(compile(block, str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("page", sorted(TUTORIALS.glob("*.md")), ids=lambda page: page.stem)
+def test_the_notebook_of_a_tutorial_has_its_samples(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    blocks = BLOCK.findall(text)
+    made = notebook(text, [f"printed {at}\n" for at in range(len(blocks))])
+    code = [cell for cell in made["cells"] if cell["cell_type"] == "code"]
+    assert ["".join(cell["source"]) for cell in code] == [block.strip() for block in blocks]
+    assert [cell["outputs"][0]["text"] for cell in code] == [[f"printed {at}\n"] for at in range(len(blocks))]
+    assert len({cell["id"] for cell in made["cells"]}) == len(made["cells"])
+    words = "\n".join("".join(cell["source"]) for cell in made["cells"] if cell["cell_type"] == "markdown")
+    assert words.startswith(text.splitlines()[0])
+    assert "](../" not in words
 
 
 def test_the_readme_network_has_the_same_numbers_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

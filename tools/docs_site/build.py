@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from monorepo import ROOT
 
-from docs_site import copies, coverage, links, pages, run_pages
+from docs_site import copies, coverage, links, notebooks, pages, run_pages
 
 GENERATED = ROOT / "docs" / "generated"
 
@@ -33,7 +33,8 @@ def main() -> int:
     _say(start, "wrote the reference")
     sys.argv[1:] = []
     failed = run_pages.main()
-    _say(start, "ran the samples of changed pages")
+    notebooks.write(GENERATED / "notebooks")
+    _say(start, "ran the samples of changed pages, wrote the notebooks")
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-j", "auto"]
     failed |= subprocess.run([*command, "-d", options.cache, ROOT / "docs", options.site], check=False).returncode
     _say(start, "ran Sphinx")

@@ -16,7 +16,7 @@ from netcl.core.testing.pytest_plugin import numpy_device as numpy_device
 from netcl.io import save_safetensors
 
 STORED = Path(__file__).parent / "references" / "families.npz"
-FAMILIES = ("llama", "llama_scaled", "llama_linear", "mistral", "qwen2", "qwen3", "gemma3", "phi3")
+FAMILIES = ("llama", "llama_scaled", "llama_linear", "mistral", "qwen2", "qwen3", "gemma3", "phi3", "phi3_long")
 
 
 @dataclass(frozen=True)

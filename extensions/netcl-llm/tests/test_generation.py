@@ -17,7 +17,7 @@ from netcl.llm.config import Rope
 from netcl.llm.decode import Lanes
 from netcl.llm.generation import Ending
 from netcl.llm.gguf_model import export_gguf
-from netcl.llm.sampling import choose
+from netcl.llm.sampling import Sampler
 from netcl.llm.tokenizer.byte_pairs import printable_bytes
 
 CONFIG = llm.Config("qwen2", 256, 32, 1, 4, 2, 8, 64, Rope(8), context_length=600, tied=True, qkv_bias=True)
@@ -110,13 +110,44 @@ def test_an_ending_keeps_back_what_may_become_a_stop() -> None:
         ({"top_k": 0, "top_p": 1, "min_p": 0, "repetition_penalty": 100.0, "temperature": 0}, {1}),
     ],
 )
-def test_tokens_are_drawn_by_their_shares(rule: dict[str, Any], kept: set[int]) -> None:
-    shares = np.array([0.5, 0.25, 0.125, 0.125])
-    sampling = llm.Sampling(**{"temperature": 1.0, **rule})
-    generator = np.random.default_rng(0)
-    logits = (np.log(shares) + 3).astype(np.float32)
-    past = (0,) if "repetition_penalty" in rule else ()
-    drawn = np.array([choose(logits, sampling, generator, past).id for _ in range(4000)])
-    assert set(drawn.tolist()) == kept
-    expected = shares * [token in kept for token in range(4)]
-    np.testing.assert_allclose(np.bincount(drawn, minlength=4) / 4000, expected / expected.sum(), atol=0.03)
+def test_tokens_are_drawn_by_their_shares(rule: dict[str, Any], kept: set[int], handle: DeviceHandle) -> None:
+    shares, rows = np.array([0.125, 0.5, 0.125, 0.25]), 64
+    order = [1, 3, 0, 2]
+    sampler = Sampler(rows, 4, handle.queue)
+    past = (1,) if "repetition_penalty" in rule else ()
+    logits = Tensor.from_host(handle.queue, np.tile((np.log(shares) + 3).astype(np.float32), (rows, 1)))
+    drawn = []
+    for _ in range(40):
+        for row in range(rows):
+            if not drawn or past:
+                sampler.begin(row, llm.Sampling(**{"temperature": 1.0, "seed": row, **rule}), past)
+        drawn += [order.index(choice.id) for choice in sampler.draw(logits, range(rows))]
+    assert set(drawn) == kept
+    expected = shares[order] * [token in kept for token in range(4)]
+    np.testing.assert_allclose(np.bincount(drawn, minlength=4) / len(drawn), expected / expected.sum(), atol=0.04)
+
+
+def test_rows_draw_by_their_own_rules_and_seeds(handle: DeviceHandle) -> None:
+    logits = np.random.default_rng(0).standard_normal((3, 500)).astype(np.float32)
+    rules = [
+        llm.Sampling(temperature=2.0, top_k=0, seed=1),
+        llm.Sampling(temperature=0, logprobs=3),
+        llm.Sampling(top_k=9, repetition_penalty=1.2, seed=3),
+    ]
+
+    def draw(rows: Any) -> list[Any]:
+        sampler = Sampler(3, 500, handle.queue)
+        for row, rule in enumerate(rules):
+            sampler.begin(row, rule, [])
+        batch = Tensor.from_host(handle.queue, logits)
+        return [choice for _ in range(6) for choice in sampler.draw(batch, rows) if rows[-1] == 2]
+
+    together, alone = draw(range(3)), draw([2])
+    assert [choice.id for choice in together[2::3]] == [choice.id for choice in alone]
+    assert {choice.id for choice in together[1::3]} == {int(logits[1].argmax())}
+    assert len({choice.id for choice in together[::3]}) > 3
+    likely = logits[1] - np.log(np.exp(logits[1]).sum())
+    best = np.argsort(-likely)[:3]
+    assert [token for token, _ in together[1].top_logprobs] == best.tolist()
+    np.testing.assert_allclose([value for _, value in together[1].top_logprobs], likely[best], atol=1e-5)
+    assert together[1].logprob == together[1].top_logprobs[0][1]

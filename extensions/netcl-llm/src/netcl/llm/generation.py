@@ -1,32 +1,21 @@
-"""Generation of text: Session keeps the cache between calls, and Ending finds where a text stops."""
+"""Generation of text: Session keeps the cache between calls, Writing makes the pieces, and Ending finds the stops."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-import netcl.autograd as ag
-from netcl.core import Tensor
 from netcl.llm.decode import Lanes
-from netcl.llm.sampling import Choice, Piece, Sampling, choose
+from netcl.llm.sampling import Piece, Sampler, Sampling
 
-__all__ = ["Ending", "Session", "choice_of", "generator_of"]
-
-
-def generator_of(rule: Sampling) -> np.random.Generator:
-    """Returns the random numbers of a generation; without a seed, a new one each time."""
-    return np.random.Generator(np.random.Philox(rule.seed))
+__all__ = ["Ending", "Session", "Writing", "in_common"]
 
 
-def choice_of(
-    logits: Tensor, row: int, rule: Sampling, generator: np.random.Generator, past: Sequence[int] = ()
-) -> Choice:
-    """Returns the token of a row of logits on the device; the most likely one is found there."""
-    if rule.temperature == 0 and rule.repetition_penalty == 1.0 and not rule.logprobs:
-        return Choice(int(ag.argmax(logits, axis=-1).numpy()[row]))
-    return choose(logits.numpy()[row], rule, generator, past)
+def in_common(read: Sequence[int], ids: Sequence[int]) -> int:
+    """Returns how many first tokens of a prompt have been read; its last one is computed in any case."""
+    most = min(len(read), len(ids) - 1)
+    return next((at for at in range(most) if read[at] != ids[at]), most)
 
 
 class Ending:
@@ -55,12 +44,30 @@ class Ending:
         return next((length for length in lengths if self._kept.endswith(stop[:length])), 0)
 
 
+class Writing:
+    """The text of one generation of at most ``most`` tokens."""
+
+    def __init__(self, model: Any, rule: Sampling, most: int) -> None:
+        self._ends, self._most, self._count = model.ends, most, 0
+        self._stream, self._ending = model.tokenizer.stream(), Ending(rule.stop)
+
+    def piece(self, chosen: Piece) -> Piece:
+        """Returns the piece of the next token with its text, and with a reason if it is the last one."""
+        self._count += 1
+        is_end, is_last = chosen.id in self._ends, self._count == self._most
+        text = "" if is_end else self._stream.push(chosen.id)
+        text = self._ending.push(text + (self._stream.finish() if is_end or is_last else ""), is_end or is_last)
+        reason = "stop" if is_end or self._ending.is_stopped else "length" if is_last else None
+        return replace(chosen, text=text, finish_reason=reason)
+
+
 class Session:
     """A conversation with a model: tokens that a new prompt has in common with the last one are not computed again."""
 
     def __init__(self, model: Any) -> None:
         self.model: Any = model
         self.lanes: Lanes = Lanes(model.decoder, 1)
+        self.sampler: Sampler = Sampler(1, model.config.vocab_size, model.decoder.queue)
         self.reused: int = 0
 
     def generate(
@@ -75,26 +82,17 @@ class Session:
         return self._generated(ids, rule)
 
     def _generated(self, ids: list[int], rule: Sampling) -> Iterator[Piece]:
-        lanes, stream, ending = self.lanes, self.model.tokenizer.stream(), Ending(rule.stop)
-        generator = generator_of(rule)
-        old = lanes.ids[0]
-        common = next((at for at, (a, b) in enumerate(zip(old, ids)) if a != b), min(len(old), len(ids)))
-        # The last token is computed in any case: its logits are not kept.
-        self.reused = min(common, len(ids) - 1)
+        lanes = self.lanes
+        writing = Writing(self.model, rule, min(rule.max_tokens, lanes.most - len(ids) + 1))
+        self.reused = in_common(lanes.ids[0], ids)
         lanes.keep(0, self.reused)
         if rule.max_tokens == 0:
             return
         logits = lanes.prefill([ids[self.reused :]])
-        most = min(rule.max_tokens, lanes.most - len(ids) + 1)
-        for count in range(1, most + 1):
-            choice = choice_of(logits, 0, rule, generator, lanes.ids[0])
-            is_end = choice.id in self.model.ends
-            text = stream.finish() if is_end else stream.push(choice.id)
-            if count == most and not is_end:
-                text += stream.finish()
-            text = ending.push(text, is_end or count == most)
-            reason = "stop" if is_end or ending.is_stopped else "length" if count == most else None
-            yield Piece(text, choice.id, choice.logprob, choice.top_logprobs, reason)
-            if reason is not None:
+        self.sampler.begin(0, rule, ids)
+        while True:
+            piece = writing.piece(self.sampler.draw(logits)[0])
+            yield piece
+            if piece.finish_reason is not None:
                 return
-            logits = lanes.append([[choice.id]])
+            logits = lanes.append([[piece.id]])

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core import packed
-from netcl.core.dtypes import from_bfloat16, to_bfloat16
+from netcl.core.dtypes import from_bfloat16
 from netcl.core.errors import from_here
 from netcl.io.atomic import replacing
 from netcl.io.budget import Budget
@@ -48,22 +48,9 @@ _PLAIN = {
 }
 # Types that other programs write, for the message.
 _OTHERS = {
-    9: "Q8_1",
-    10: "Q2_K",
-    11: "Q3_K",
-    15: "Q8_K",
-    16: "IQ2_XXS",
-    17: "IQ2_XS",
-    18: "IQ3_XXS",
-    19: "IQ1_S",
-    21: "IQ3_S",
-    22: "IQ2_S",
-    23: "IQ4_XS",
-    29: "IQ1_M",
-    34: "TQ1_0",
-    35: "TQ2_0",
-    40: "NVFP4",
-}
+    9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19: "IQ1_S",
+    21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 40: "NVFP4",
+}  # fmt: skip
 _PACKED = {row.type_id: row for row in packed.FORMATS.values()}
 _TYPES: dict[str, int] = {name: number for number, (name, _) in _PLAIN.items()} | {
     row.name: number for number, row in _PACKED.items()
@@ -231,7 +218,21 @@ class _File:
         meter.count(count, "values of an array")
         meter.spend(count * _TEXT_MEMORY, "an array")
         meter.take(count * _TEXT_SECONDS, "reading an array")
-        return [self._value(inner, depth + 1) for _ in range(count)]
+        return self._texts(count) if inner == _STRING else [self._value(inner, depth + 1) for _ in range(count)]
+
+    def _texts(self, count: int) -> list[str]:
+        """Returns the texts of an array; a vocabulary has a hundred thousand."""
+        data, at, size, texts = self._map, self._at, self._size, []
+        length_at = struct.Struct("<Q").unpack_from
+        for _ in range(count):
+            end = at + 8 + length_at(data, at)[0] if at + 8 <= size else size + 1
+            if end > size:
+                raise ValueError(f"a text at byte {at:,} ends behind the file, which has {size:,}")
+            texts.append(data[at + 8 : end].decode("utf-8", "replace"))
+            at = end
+        self._state.meter.spend(at - self._at, "texts")
+        self._at = at
+        return texts
 
     def _text(self) -> str:
         (length,) = self._numbers("Q")
@@ -290,7 +291,7 @@ def write_gguf(
     keys = dict(metadata)
     if alignment != _ALIGNMENT or "general.alignment" in keys:
         keys["general.alignment"] = np.uint32(alignment)
-    entries = {name: _entry(name, value) for name, value in tensors.items()}
+    entries = {name: entry_of(name, value) for name, value in tensors.items()}
     head = [_MAGIC, struct.pack("<IQQ", 3, len(entries), len(keys))]
     head += [_packed_text(name) + _packed_value(name, value) for name, value in keys.items()]
     offset = 0
@@ -308,7 +309,8 @@ def write_gguf(
             file.write(bytes(-entry.data.nbytes % alignment))
 
 
-def _entry(name: str, value: Any) -> Entry:
+def entry_of(name: str, value: Any) -> Entry:
+    """Returns the entry of an array, of a PackedTensor, or of another file."""
     if isinstance(value, Entry):
         return value
     if isinstance(value, packed.PackedTensor):
@@ -318,11 +320,6 @@ def _entry(name: str, value: Any) -> Entry:
         if kind != "BF16" and array.dtype == np.dtype(dtype):
             return Entry(name, array.shape, kind, array.reshape(-1).view(np.uint8))
     raise TypeError(f"{name}: expected float64, float32, float16, whole numbers or blocks, got {array.dtype}")
-
-
-def bfloat16_entry(name: str, array: Array) -> Entry:
-    """Returns the entry of float32 values rounded to BF16."""
-    return Entry(name, array.shape, "BF16", np.ascontiguousarray(to_bfloat16(array)).reshape(-1).view(np.uint8))
 
 
 def _packed_text(text: str) -> bytes:

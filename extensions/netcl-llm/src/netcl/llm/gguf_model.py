@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,9 @@ from netcl.core.packed import PackedTensor
 from netcl.io.errors import CheckpointError
 from netcl.llm.config import Config, from_gguf
 from netcl.llm.decoder import Decoder, Weight
-from netcl.llm.gguf import Entry, Gguf, write_gguf
+from netcl.llm.gguf import Entry, Gguf, entry_of, write_gguf
 
-__all__ = ["decoder_of_gguf", "export_gguf", "gguf_name", "keys_of"]
+__all__ = ["contents_of", "decoder_of_gguf", "export_gguf", "gguf_name", "keys_of"]
 
 _TOP = {"embed_tokens": "token_embd", "norm": "output_norm", "lm_head": "output"}
 _PARTS = {
@@ -36,8 +38,12 @@ _GEMMA_PARTS = {
     "pre_feedforward_layernorm": "ffn_norm",
     "post_feedforward_layernorm": "post_ffw_norm",
 }
+# Matrices of Phi-3's files that are several layers.
+_JOINED = {"attn_qkv": ("attn_q", "attn_k", "attn_v"), "ffn_up": ("ffn_gate", "ffn_up")}
 # Architectures whose files have the rows of q and k in the order of neighbouring pairs.
 _NEIGHBOURS = ("llama", "mistral")
+# Tensors that divide the frequencies of positions: Llama's, then Phi-3's up to its first context, and beyond.
+_FACTORS = ("rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight")
 
 
 def gguf_name(config: Config, name: str) -> str:
@@ -87,18 +93,20 @@ class _GgufSource:
         """Returns the entry that has a matrix, and its first row there: Phi-3's are joined."""
         tensors, config = self.file.tensors, self.config
         stem, kind = name.rsplit(".", 1)
-        part = stem.rsplit(".", 1)[-1]
-        block = stem.removesuffix(part)
-        if name not in tensors and f"{block}attn_qkv.{kind}" in tensors and part in ("attn_q", "attn_k", "attn_v"):
-            q, kv = config.heads * config.head_dim, config.kv_heads * config.head_dim
-            return tensors[f"{block}attn_qkv.{kind}"], {"attn_q": 0, "attn_k": q, "attn_v": q + kv}[part]
-        if config.family == "phi3" and part in ("ffn_gate", "ffn_up") and f"{block}ffn_gate.{kind}" not in tensors:
-            name, first = f"{block}ffn_up.{kind}", shape[0] if part == "ffn_up" else 0
-        else:
-            first = 0
+        block, _, part = stem.rpartition(".")
+        q, kv = config.heads * config.head_dim, config.kv_heads * config.head_dim
+        starts = {"attn_q": 0, "attn_k": q, "attn_v": q + kv, "ffn_gate": 0, "ffn_up": shape[0]}
+        whole = next((whole for whole, parts in _JOINED.items() if part in parts), None)
+        if whole and f"{block}.{_JOINED[whole][0]}.{kind}" not in tensors and f"{block}.{whole}.{kind}" in tensors:
+            return tensors[f"{block}.{whole}.{kind}"], starts[part]
         if name not in tensors:
             raise CheckpointError(f"the tensor {name} is missing", self.file.path)
-        return tensors[name], first
+        return tensors[name], 0
+
+
+def _factors(tensors: Mapping[str, Entry]) -> Any:
+    """Returns what divides the frequencies of positions, or None."""
+    return next((tensors[name].array().reshape(-1) for name in _FACTORS[:2] if name in tensors), None)
 
 
 def decoder_of_gguf(file: Gguf, queue: Any = None, dtype: str = "float32") -> Decoder:
@@ -107,9 +115,8 @@ def decoder_of_gguf(file: Gguf, queue: Any = None, dtype: str = "float32") -> De
     Raises CheckpointError for an unsupported architecture, and for missing, surplus and wrong tensors.
     """
     shapes = {name: entry.shape for name, entry in file.tensors.items()}
-    factors = file.tensors.get("rope_freqs.weight")
     try:
-        config = from_gguf(file.metadata, shapes, None if factors is None else factors.array().reshape(-1))
+        config = from_gguf(file.metadata, shapes, _factors(file.tensors))
         # Sizes of a damaged file could ask for more layers than it has tensors.
         if config.layers > len(shapes):
             raise ValueError(f"expected tensors for {config.layers} layers, got {len(shapes)}")
@@ -117,7 +124,7 @@ def decoder_of_gguf(file: Gguf, queue: Any = None, dtype: str = "float32") -> De
         raise CheckpointError(f"describes no model that netcl has ({error})", file.path) from error
     source = _GgufSource(file, config, queue, dtype)
     decoder = Decoder(config, source).eval()
-    left = shapes.keys() - source.used - {"rope_freqs.weight"}
+    left = shapes.keys() - source.used - {*_FACTORS}
     if left:
         raise CheckpointError(f"has {len(left)} tensors that the model does not use: {min(left)}", file.path)
     return decoder
@@ -148,22 +155,22 @@ def keys_of(config: Config) -> dict[str, Any]:
         keys["attention.sliding_window"] = config.window
     if rope.kind in ("linear", "yarn"):
         keys["rope.scaling.type"], keys["rope.scaling.factor"] = rope.kind, float(rope.factor)
+    if rope.kind in ("linear", "yarn", "longrope"):
         keys["rope.scaling.original_context_length"] = rope.original_length
+    if rope.kind == "longrope" or rope.attention_factor is not None:
+        keys["rope.scaling.attn_factor"] = rope.scale
+    if config.local_rope is not None:
+        keys["rope.freq_base_swa"] = float(config.local_rope.base)
     return {"general.architecture": name, **{f"{name}.{key}": value for key, value in keys.items()}}
 
 
-def export_gguf(decoder: Decoder, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
-    """Writes a decoder as a GGUF file; ``metadata`` has further keys, such as the tokenizer's of another file.
+def contents_of(decoder: Decoder, metadata: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Entry]]:
+    """Returns the keys and the tensors of a GGUF file with a decoder; ``metadata`` has further keys, as a tokenizer's.
 
-    Packed weights are written as they are, others as float32. Raises ValueError for what GGUF cannot say: kinds of
-    layers in another order than Gemma's, soft caps.
+    Packed weights are as they are, others float32. Raises ValueError for a configuration that GGUF cannot say.
     """
     config = decoder.config
-    if config.score_cap is not None or config.logit_cap is not None:
-        raise ValueError("expected a model without soft caps: this architecture has no key for them")
-    keys = {name: value for name, value in (metadata or {}).items() if not name.startswith("split.")}
-    keys.update((name, value) for name, value in keys_of(config).items() if name not in keys)
-    tensors: dict[str, Any] = {}
+    tensors: dict[str, Entry] = {}
     for name, value in decoder.tensors():
         wanted = gguf_name(config, name)
         order = None
@@ -176,11 +183,44 @@ def export_gguf(decoder: Decoder, path: str | os.PathLike[str], metadata: Mappin
         else:
             array = value.numpy().astype(np.float32)
             array = array + np.float32(config.norm_offset) if "norm.weight" in wanted else array
-            tensors[wanted] = np.ascontiguousarray(array if order is None else array[order])
-    factors = config.rope.factors
-    if config.rope.kind == "llama3":
-        plain = config.rope.base ** -(np.arange(0, config.rope.dim, 2) / config.rope.dim)
-        factors = tuple(plain / config.rope.frequencies())
-    if factors:
-        tensors["rope_freqs.weight"] = np.asarray(factors, np.float32)
-    write_gguf(path, keys, tensors)
+            tensors[wanted] = entry_of(wanted, array if order is None else array[order])
+    for layer in range(config.layers if config.family == "phi3" else 0):
+        for whole, parts in _JOINED.items():
+            names = [f"blk.{layer}.{part}.weight" for part in parts]
+            tensors[f"blk.{layer}.{whole}.weight"] = _joined([tensors.pop(name) for name in names])
+    rope, factors = config.rope, config.rope.factors
+    if rope.kind == "llama3":
+        factors = tuple(rope.base ** -(np.arange(0, rope.dim, 2) / rope.dim) / rope.frequencies())
+    for name in (_FACTORS[1:] if rope.kind == "longrope" else _FACTORS[:1]) if factors else ():
+        tensors[name] = entry_of(name, np.array(factors, np.float32))
+    keys = {name: value for name, value in (metadata or {}).items() if not name.startswith("split.")}
+    keys.update((name, value) for name, value in keys_of(config).items() if name not in keys)
+    _check_keys(config, keys, tensors)
+    return keys, tensors
+
+
+def _joined(entries: list[Entry]) -> Entry:
+    """Returns matrices as one, by rows; of several types, packed ones become float32."""
+    if len({entry.type for entry in entries}) > 1:
+        plain = [entry.packed("cpu").unpack().numpy() if entry.is_packed else entry.array() for entry in entries]
+        entries = [entry_of(entry.name, array) for entry, array in zip(entries, plain)]
+    shape = (sum(entry.shape[0] for entry in entries), *entries[0].shape[1:])
+    return Entry(entries[0].name, shape, entries[0].type, np.concatenate([entry.data for entry in entries]))
+
+
+def _check_keys(config: Config, keys: Mapping[str, Any], tensors: Mapping[str, Entry]) -> None:
+    """Raises ValueError if the keys describe another configuration, but for how it is stored."""
+    again = from_gguf(keys, {name: entry.shape for name, entry in tensors.items()}, _factors(tensors))
+    stored = {"family", "norm_offset", "rope", "window"}
+    for name in [field.name for field in fields(Config) if field.name not in stored]:
+        mine, theirs = getattr(config, name), getattr(again, name)
+        if mine != theirs and not (isinstance(mine, float) and theirs and math.isclose(mine, theirs, rel_tol=1e-6)):
+            raise ValueError(f"expected a model that GGUF can describe, and it has no key for {name}={mine}")
+    theirs, mine = (np.append(rope.frequencies(), rope.scale) for rope in (again.rope, config.rope))
+    if not np.allclose(theirs, mine, rtol=1e-5):
+        raise ValueError(f"expected a model that GGUF can describe, and it has no key for {config.rope}")
+
+
+def export_gguf(decoder: Decoder, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
+    """Writes a decoder as a GGUF file, with the keys and tensors of ``contents_of``."""
+    write_gguf(path, *contents_of(decoder, metadata))

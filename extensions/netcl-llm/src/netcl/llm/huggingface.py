@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from netcl.io.safetensors import load_safetensors
 from netcl.llm.config import Config, from_huggingface
 from netcl.llm.decoder import Decoder
 
-__all__ = ["decoder_of_folder", "read_folder", "read_json"]
+__all__ = ["decoder_of_folder", "read_json"]
 
 # Of config.json and of the index of files.
 _JSON_BYTES = 64 << 20
@@ -38,10 +39,10 @@ def read_json(path: Path, budget: Budget | None = None) -> Any:
         return json.loads(file.read())
 
 
-def read_folder(
-    path: str | os.PathLike[str], queue: Any = None, budget: Budget | None = None
-) -> tuple[Config, dict[str, Tensor], dict[str, Any]]:
-    """Returns the configuration, the tensors by the names of a decoder, and the values of config.json.
+def decoder_of_folder(
+    path: str | os.PathLike[str], queue: Any = None, dtype: str = "float32", budget: Budget | None = None
+) -> tuple[Decoder, dict[str, Any]]:
+    """Returns the decoder of a folder with weights in ``dtype``, and the values of config.json.
 
     Raises CheckpointError for a folder that is damaged, unsupported or beyond ``budget``.
     """
@@ -56,19 +57,8 @@ def read_folder(
     tensors: dict[str, Tensor] = {}
     for file in _files(folder, budget):
         for name, tensor in load_safetensors(file, queue=queue, budget=budget).items():
-            for prefix in _PREFIXES:
-                if name.startswith(prefix):
-                    name = name.removeprefix(prefix)
-                    break
-            tensors[name] = tensor
-    return config, _split(config, tensors), dict(values)
-
-
-def decoder_of_folder(
-    path: str | os.PathLike[str], queue: Any = None, dtype: str = "float32", budget: Budget | None = None
-) -> tuple[Decoder, dict[str, Any]]:
-    """Returns the decoder of a folder with weights in ``dtype``, and the values of config.json."""
-    config, tensors, values = read_folder(path, queue, budget)
+            prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), "")
+            tensors.update(_split(config, name.removeprefix(prefix), tensor))
     used: set[str] = set()
 
     def source(name: str, shape: tuple[int, ...]) -> Tensor:
@@ -83,7 +73,7 @@ def decoder_of_folder(
     left = {name for name in tensors.keys() - used if name != "lm_head.weight" and not name.endswith("inv_freq")}
     if left:
         raise CheckpointError(f"has {len(left)} tensors that the model does not use: {min(left)}", path)
-    return decoder, values
+    return decoder, dict(values)
 
 
 def _files(folder: Path, budget: Budget | None) -> list[Path]:
@@ -101,18 +91,14 @@ def _files(folder: Path, budget: Budget | None) -> list[Path]:
     return [folder / name for name in files]
 
 
-def _split(config: Config, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Returns the tensors with joined matrices (Phi-3) as single ones, views of the rows."""
+def _split(config: Config, name: str, tensor: Tensor) -> dict[str, Tensor]:
+    """Returns a tensor by its name; joined matrices (Phi-3) as single ones, views of the rows."""
+    joined = next((part for part in _JOINED if f".{part}." in name), None)
+    if joined is None:
+        return {name: tensor}
     kv, q = config.kv_heads * config.head_dim, config.heads * config.head_dim
-    sizes = {"qkv_proj": (q, kv, kv), "gate_up_proj": (config.intermediate_size,) * 2}
-    split: dict[str, Tensor] = {}
-    for name, tensor in tensors.items():
-        joined = next((part for part in _JOINED if f".{part}." in name), None)
-        if joined is None:
-            split[name] = tensor
-            continue
-        first = 0
-        for part, rows in zip(_JOINED[joined], sizes[joined]):
-            split[name.replace(joined, part)] = tensor[first : first + rows]
-            first += rows
-    return split
+    sizes = (q, kv, kv) if joined == "qkv_proj" else (config.intermediate_size,) * 2
+    ends = list(accumulate(sizes))
+    return {
+        name.replace(joined, part): tensor[end - size : end] for part, size, end in zip(_JOINED[joined], sizes, ends)
+    }

@@ -16,8 +16,8 @@ from netcl.llm.config import Config
 from netcl.llm.decoder import Decoder
 from netcl.llm.generation import Session
 from netcl.llm.gguf import Gguf
-from netcl.llm.gguf_model import decoder_of_gguf
-from netcl.llm.huggingface import decoder_of_folder, read_json
+from netcl.llm.gguf_model import decoder_of_gguf, export_gguf
+from netcl.llm.huggingface import decoder_of_folder
 from netcl.llm.sampling import Piece, Sampling
 
 __all__ = ["Model", "load"]
@@ -26,7 +26,7 @@ __all__ = ["Model", "load"]
 class Model:
     """A language model: ``config``, ``decoder`` (a module), ``tokenizer``, and ``ends``, the tokens that end a text.
 
-    ``metadata`` has the keys of a GGUF file, or the values of config.json.
+    ``metadata`` has the keys of a GGUF file, or the values of config.json. ``save_gguf`` writes all in one file.
     """
 
     config: Config
@@ -53,6 +53,16 @@ class Model:
         if not 0 <= min(ids) <= max(ids) < self.config.vocab_size:
             raise ValueError(f"expected tokens from 0 to {self.config.vocab_size - 1}, got {min(ids)} to {max(ids)}")
         return ids
+
+    def gguf_keys(self) -> dict[str, Any]:
+        """Returns the keys of the model's GGUF file, or keys of a folder's tokenizer."""
+        if "general.architecture" in self.metadata:
+            return self.metadata
+        return tokenizers.keys_of(self.tokenizer, self.config.vocab_size)
+
+    def save_gguf(self, path: str | os.PathLike[str]) -> None:
+        """Writes decoder and tokenizer as a GGUF file; ValueError for what such a file cannot say."""
+        export_gguf(self.decoder, path, self.gguf_keys())
 
     def session(self) -> Session:
         """Returns a session of its own, which keeps its cache between calls."""
@@ -111,9 +121,6 @@ def _from_file(path: Path, queue: Any, dtype: str, budget: Budget | None) -> Mod
 def _from_folder(path: Path, queue: Any, dtype: str, budget: Budget | None) -> Model:
     decoder, values = decoder_of_folder(path, queue, dtype, budget)
     tokenizer = tokenizers.from_json(path / "tokenizer.json")
-    named = [values.get("eos_token_id")]
-    if (path / "generation_config.json").exists():
-        named.append(read_json(path / "generation_config.json", budget).get("eos_token_id"))
-    flat = [token for value in named for token in (value if isinstance(value, list) else [value])]
-    ends = frozenset(token for token in flat if isinstance(token, int))
-    return Model(decoder.config, decoder, tokenizer, tokenizer.end_ids | ends, values)
+    ends = values.get("eos_token_id")
+    more = {token for token in (ends if isinstance(ends, list) else [ends]) if isinstance(token, int)}
+    return Model(decoder.config, decoder, tokenizer, tokenizer.end_ids | more, values)

@@ -1,16 +1,28 @@
-"""Sampling, the rule by which the next token is chosen, and Piece, the result of a generation for one token."""
+"""Sampling, the rule by which the next token is chosen, Sampler, which draws on the device, and Piece, its result.
+
+The order of the rule is llama.cpp's: the penalty, top_k, top_p, min_p, temperature last.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Choice", "Piece", "Sampling", "choose"]
+import netcl.autograd as ag
+from netcl.core import Tensor
+from netcl.runtime.capture import CapturedStep, capture
 
-Array = np.ndarray[Any, Any]
+__all__ = ["Piece", "Sampler", "Sampling"]
+
+# Numbers of the most likely tokens among which a step draws: the smallest that holds every row's top_k, else all.
+_COUNTS = (64, 1024)
+_MOST_LOGPROBS = 100
+# Of a step: the number of tokens, with a repetition penalty, with log probabilities.
+_Kind = tuple[int, bool, bool]
 
 
 @dataclass(frozen=True)
@@ -23,7 +35,7 @@ class Sampling:
         top_p: draws from the fewest most likely tokens that have this probability together.
         min_p: leaves out tokens less likely than this part of the most likely one's probability.
         repetition_penalty: divides positive logits of tokens that are there already, and multiplies negative ones.
-        seed: makes a generation repeatable; None draws from the default generator.
+        seed: makes a generation repeatable; None draws other numbers each time.
         max_tokens: the number of tokens at most.
         stop: texts that end the generation; they are not part of it.
         logprobs: gives the log probabilities of so many of the most likely tokens with each.
@@ -48,7 +60,7 @@ class Sampling:
             ("min_p", 0, 1),
             ("repetition_penalty", 0.01, 100),
             ("max_tokens", 0, 1 << 31),
-            ("logprobs", 0, 100),
+            ("logprobs", 0, _MOST_LOGPROBS),
         ):
             value = getattr(self, name)
             if not least <= value <= most:
@@ -76,60 +88,81 @@ class Piece:
     finish_reason: str | None = None
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A chosen token, with log probabilities if they were asked for."""
+class Sampler:
+    """Draws the next token of each row of logits on the device, by a captured step for each kind of rules.
 
-    id: int
-    logprob: float | None = None
-    top_logprobs: tuple[tuple[int, float], ...] = ()
-
-
-def choose(logits: Array, rule: Sampling, generator: np.random.Generator, past: Sequence[int] = ()) -> Choice:
-    """Returns a token by the rule: the penalty of ``past`` tokens, then top_k, top_p, min_p, and temperature last, the
-    order of llama.cpp.
-
-    Log probabilities are those of all tokens, before the rule.
+    The host gives a random number for each row, and reads the tokens; log probabilities only where they are asked for.
     """
-    logits = np.asarray(logits, np.float32)
-    scores = logits
-    if rule.repetition_penalty != 1.0 and len(past):
-        scores, seen = logits.copy(), np.unique(np.asarray(past, np.int64))
-        at = scores[seen]
-        scores[seen] = np.where(at > 0, at / rule.repetition_penalty, at * rule.repetition_penalty)
-    if rule.temperature == 0:
-        token = int(scores.argmax())
-    else:
-        ids, kept = _candidates(scores, rule)
-        weights = np.exp((kept - kept[0]) / rule.temperature)
-        sums = weights.cumsum()
-        place = int(np.searchsorted(sums, generator.random() * sums[-1], side="right"))
-        token = int(ids[min(place, len(ids) - 1)])
-    if not rule.logprobs:
-        return Choice(token)
-    top = float(logits.max())
-    total = top + float(np.log(np.exp(logits.astype(np.float64) - top).sum()))
-    count = min(rule.logprobs, logits.size)
-    best = np.argpartition(-logits, count - 1)[:count]
-    best = best[np.argsort(-logits[best], kind="stable")]
-    tops = tuple((int(token), float(logits[token]) - total) for token in best)
-    return Choice(token, float(logits[token]) - total, tops)
 
+    def __init__(self, rows: int, vocab: int, queue: Any) -> None:
+        self._queue = queue
+        self._rules: list[Sampling] = [Sampling(temperature=0)] * rows
+        self._generators = [np.random.Generator(np.random.Philox(0))] * rows
+        self._seen = np.zeros((rows, vocab), bool)
+        self._steps: dict[_Kind, CapturedStep] = {}
+        self._places = Tensor.arange(vocab, dtype="int32", queue=queue)
 
-def _candidates(scores: Array, rule: Sampling) -> tuple[Array, Array]:
-    """Returns the tokens that may be drawn and their scores, the most likely first."""
-    if 0 < rule.top_k < scores.size:
-        ids = np.argpartition(-scores, rule.top_k - 1)[: rule.top_k]
-        ids = ids[np.argsort(-scores[ids], kind="stable")]
-    else:
-        ids = np.argsort(-scores, kind="stable")
-    kept = scores[ids].astype(np.float64)
-    shares = np.exp(kept - kept[0])
-    if rule.top_p < 1:
-        before = shares.cumsum() / shares.sum() - shares / shares.sum()
-        count = max(1, int((before < rule.top_p).sum()))
-        ids, kept, shares = ids[:count], kept[:count], shares[:count]
-    if rule.min_p > 0:
-        count = max(1, int((shares >= rule.min_p).sum()))
-        ids, kept = ids[:count], kept[:count]
-    return ids, kept
+    def begin(self, row: int, rule: Sampling, past: Sequence[int]) -> None:
+        """Sets the rule of a row, whose repetition penalty counts the tokens of ``past``."""
+        self._rules[row] = rule
+        self._generators[row] = np.random.Generator(np.random.Philox(rule.seed))
+        self._seen[row] = False
+        self._seen[row, list(past)] = rule.repetition_penalty != 1.0
+
+    def draw(self, logits: Tensor, rows: Sequence[int] = (0,)) -> list[Piece]:
+        """Returns the tokens of ``rows``, pieces without text; the other rows draw no random number."""
+        rules, vocab = self._rules, self._seen.shape[1]
+        most = max(rules[row].top_k or vocab if rules[row].temperature else 1 for row in rows)
+        count = most if most == 1 else min(next((size for size in _COUNTS if size >= most), vocab), vocab)
+        kind = (count, bool(self._seen[list(rows)].any()), any(rules[row].logprobs for row in rows))
+        numbers = np.zeros((6, len(rules), 1), np.float32)
+        for row, rule in enumerate(rules):
+            # The first of all is the most likely one.
+            draws = (rule.temperature, rule.top_k or vocab) if rule.temperature else (1.0, 1)
+            chance = self._generators[row].random() if rule.temperature and row in rows else 0.0
+            numbers[:, row, 0] = (*draws, rule.top_p, rule.min_p, rule.repetition_penalty, chance)
+        arrays = (numbers, self._seen) if kind[1] else (numbers,)
+        inputs = [logits, *(Tensor.from_host(self._queue, array) for array in arrays)]
+        with ag.no_grad():
+            if kind not in self._steps:
+                self._drawn(kind, *inputs)  # makes what a captured step must find
+                self._steps[kind] = capture(partial(self._drawn, kind), *inputs)
+            ids, *likely = (part.numpy() for part in self._steps[kind].replay(*inputs))
+        pieces = []
+        for row in rows:
+            token, wanted = int(ids[row, 0]), rules[row].logprobs
+            self._seen[row, token] |= rules[row].repetition_penalty != 1.0
+            own, values, tokens = (part[row].tolist() for part in likely) if wanted else ([None], [], [])
+            pieces.append(Piece("", token, own[0], tuple(zip(tokens[:wanted], values[:wanted]))))
+        return pieces
+
+    def _drawn(
+        self, kind: tuple[int, bool, bool], logits: Tensor, numbers: Tensor, *seen: Tensor
+    ) -> tuple[Tensor, ...]:
+        """Returns the tokens (rows, 1); with log probabilities also the token's, and the largest with their tokens."""
+        count, _, with_logprobs = kind
+        temperature, top_k, top_p, min_p, penalty, chance = ag.unbind(numbers)
+        scores = logits
+        if seen:
+            punished = ag.where(ag.gt(logits, 0.0), ag.div(logits, penalty), ag.mul(logits, penalty))
+            scores = ag.where(seen[0], punished, logits)
+        if count == 1:
+            ids = ag.argmax(scores, axis=-1, keepdims=True)
+        else:
+            values, ids = ag.topk(scores, count)
+            below, places = ag.sub(values, ag.narrow(values, 1, 0, 1)), ag.narrow(self._places, 0, 0, count)
+            kept = ag.lt(places, top_k)
+            shares = ag.where(kept, ag.exp(below), 0.0)
+            before = ag.sub(ag.cumsum(shares, axis=1), shares)
+            kept = ag.logical_and(kept, ag.lt(before, ag.mul(top_p, ag.sum(shares, axis=1, keepdims=True))))
+            kept = ag.logical_and(kept, ag.ge(shares, min_p))
+            kept = ag.logical_or(kept, ag.eq(places, 0))
+            sums = ag.cumsum(ag.where(kept, ag.exp(ag.div(below, temperature)), 0.0), axis=1)
+            passed = ag.le(sums, ag.mul(chance, ag.narrow(sums, 1, count - 1, 1)))
+            place, last = (ag.sum(ag.cast(part, dtype="int32"), axis=1, keepdims=True) for part in (passed, kept))
+            ids = ag.gather(ids, 1, ag.minimum(place, ag.sub(last, 1)))
+        if not with_logprobs:
+            return (ids,)
+        likely = ag.log_softmax(logits, axis=-1)
+        best, tokens = ag.topk(likely, min(_MOST_LOGPROBS, likely.shape[1]))
+        return ids, ag.gather(likely, 1, ids), best, tokens

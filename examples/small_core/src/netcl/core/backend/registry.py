@@ -1,7 +1,7 @@
 """The one engine of each queue."""
 
-from netcl.core.engine.protocol import DeviceBackend
 from netcl.core.device import CPUQueue, DeviceHandle, get_active_device, manager
+from netcl.core.engine.protocol import DeviceBackend
 from netcl.core.errors import BackendMismatchError
 
 _factories, _engines = {}, {}

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from netcl.core.engine.protocol import HostTransfer
-from netcl.core.engine.registry import engine_for, is_queue
 from netcl.core.device import manager
 from netcl.core.dtypes import OBJECTS, canonical, numpy_dtype
+from netcl.core.engine.protocol import HostTransfer
+from netcl.core.engine.registry import engine_for, is_queue
 from netcl.core.errors import DTypeError
 from netcl.core.layout import fitting
 from netcl.core.ops_table.dispatch import call

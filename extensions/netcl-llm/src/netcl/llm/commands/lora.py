@@ -12,7 +12,6 @@ from netcl.data import DataLoader
 from netcl.llm import lora
 from netcl.llm.commands.examples import read_examples
 from netcl.llm.commands.options import add_model, loaded, parser, positive, run
-from netcl.llm.gguf_model import export_gguf
 from netcl.trainer import ModelCheckpoint, Trainer
 
 __all__ = ["main"]
@@ -74,6 +73,6 @@ def _train(parsed: argparse.Namespace) -> int:
     print(f"{folder}: the adapter")
     if parsed.gguf:
         lora.fuse(model.decoder, parsed.format)
-        export_gguf(model.decoder, parsed.gguf, model.metadata)
+        model.save_gguf(parsed.gguf)
         print(f"{parsed.gguf}: the model with its changes")
     return 0

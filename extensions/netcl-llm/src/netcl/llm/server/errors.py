@@ -8,23 +8,14 @@ __all__ = ["ApiError"]
 
 
 class ApiError(Exception):
-    """A request that is refused, with the status of its answer.
-
-    Attributes:
-        status: HTTP status, 400 to 503.
-        message: what was expected and what came.
-        param: the field of the request, if one is wrong.
-        code: a word for programs, such as "context_length_exceeded".
-    """
-
-    status: int
-    message: str
-    param: str | None
-    code: str | None
+    """A request that is refused: what was expected and what came, the wrong field, a word for programs, the status."""
 
     def __init__(self, message: str, param: str | None = None, code: str | None = None, status: int = 400) -> None:
         super().__init__(message)
-        self.status, self.message, self.param, self.code = status, message, param, code
+        self.status: int = status
+        self.message: str = message
+        self.param: str | None = param
+        self.code: str | None = code
 
     def body(self) -> dict[str, Any]:
         """Returns the JSON of the answer."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from netcl.llm.decode import CHUNKS, Lanes
-from netcl.llm.generation import Ending, choice_of, generator_of
-from netcl.llm.sampling import Choice, Piece, Sampling
+from netcl.llm.generation import Writing, in_common
+from netcl.llm.sampling import Piece, Sampler, Sampling
 from netcl.llm.server.errors import ApiError
 
 __all__ = ["Job", "Scheduler"]
@@ -35,31 +35,20 @@ class Job:
 
 
 class _Row:
-    """A row of lanes with its job: tokens that the model has not read, and the text so far."""
+    """A row of lanes with its job, and the tokens that the model has not read."""
 
-    def __init__(self, model: Any) -> None:
-        self._model = model
+    def __init__(self) -> None:
         self.job: Job | None = None
         self.left: list[int] = []
-        self._count = 0
+        self.writing: Any = None
 
-    def begin(self, job: Job, reused: int) -> None:
-        """Takes a job, of which the lanes have read ``reused`` tokens."""
-        self.job, self.left, self._count = job, list(job.ids[reused:]), 0
-        self._stream, self._ending = self._model.tokenizer.stream(), Ending(job.rule.stop)
-        self.generator = generator_of(job.rule)
-
-    def take(self, choice: Choice) -> None:
+    def take(self, chosen: Piece) -> None:
         """Posts the piece of the next token, which ends the job at its limit or at an end of text."""
-        assert self.job is not None
-        self._count += 1
-        is_end, is_last = choice.id in self._model.ends, self._count == self.job.rule.max_tokens
-        text = "" if is_end else self._stream.push(choice.id)
-        text = self._ending.push(text + (self._stream.finish() if is_end or is_last else ""), is_end or is_last)
-        reason = "stop" if is_end or self._ending.is_stopped else "length" if is_last else None
-        self.left = [choice.id]
-        self.job.post(Piece(text, choice.id, choice.logprob, choice.top_logprobs, reason))
-        if reason is not None:
+        piece = self.writing.piece(chosen)
+        self.left = [chosen.id]
+        if self.job is not None:
+            self.job.post(piece)
+        if piece.finish_reason is not None:
             self.end(END)
 
     def end(self, last: Any) -> None:
@@ -75,20 +64,23 @@ class _Group:
     def __init__(self, model: Any, rows: int) -> None:
         self._model = model
         self._lanes: Lanes | None = None
-        self.rows = [_Row(model) for _ in range(rows)]
+        self.rows = [_Row() for _ in range(rows)]
 
     def shared(self, row: _Row, ids: Sequence[int]) -> int:
         """Returns how many first tokens of a prompt a row has read."""
-        read: list[int] = self._lanes.ids[self.rows.index(row)] if self._lanes is not None else []
-        return next((at for at, (a, b) in enumerate(zip(read, ids)) if a != b), min(len(read), len(ids)))
+        return in_common(self._lanes.ids[self.rows.index(row)] if self._lanes is not None else [], ids)
 
     def begin(self, row: _Row, job: Job) -> None:
         """Gives a job to a free row."""
         if self._lanes is None:
-            self._lanes = Lanes(self._model.decoder, len(self.rows))
-        reused = min(self.shared(row, job.ids), len(job.ids) - 1)
-        self._lanes.keep(self.rows.index(row), reused)
-        row.begin(job, reused)
+            decoder = self._model.decoder
+            self._lanes = Lanes(decoder, len(self.rows))
+            self._sampler = Sampler(len(self.rows), decoder.config.vocab_size, decoder.queue)
+        at, read = self.rows.index(row), self.shared(row, job.ids)
+        self._lanes.keep(at, read)
+        self._sampler.begin(at, job.rule, job.ids)
+        row.job, row.left = job, list(job.ids[read:])
+        row.writing = Writing(self._model, job.rule, job.rule.max_tokens)
 
     def step(self) -> None:
         """Lets the model read the next tokens of all rows: a chunk of a prompt, or the token chosen before."""
@@ -104,10 +96,12 @@ class _Group:
         parts = [row.left[:width] if row.job is not None else [] for row in self.rows]
         try:
             logits = self._lanes.append(parts, width)
-            for at, row in enumerate(self.rows):
+            for row in self.rows:
                 row.left = row.left[width:]
-                if row.job is not None and not row.left:
-                    row.take(choice_of(logits, at, row.job.rule, row.generator, self._lanes.ids[at]))
+            ready = [at for at, row in enumerate(self.rows) if row.job is not None and not row.left]
+            if ready:
+                for at, chosen in zip(ready, self._sampler.draw(logits, ready)):
+                    self.rows[at].take(chosen)
         except Exception as error:  # noqa: BLE001 (it belongs to these jobs; the thread serves others)
             self._lanes = None
             for row in self.rows:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from netcl.llm.tokenizer.gguf_keys import from_gguf
+from netcl.llm.tokenizer.gguf_keys import from_gguf, keys_of
 from netcl.llm.tokenizer.tokenizer import TextStream, Tokenizer
 from netcl.llm.tokenizer.tokenizer_json import from_json
 
-__all__ = ["TextStream", "Tokenizer", "from_gguf", "from_json"]
+__all__ = ["TextStream", "Tokenizer", "from_gguf", "from_json", "keys_of"]

@@ -42,9 +42,9 @@ class BytePairs:
     ) -> None:
         self._ids = {token: at for at, token in enumerate(tokens)}
         self._tokens = tokens
-        self._order = {pair: at for at, pair in enumerate(merges)}
-        self._split = splitter
-        self._whole_words = whole_words
+        self.order = {pair: at for at, pair in enumerate(merges)}
+        self.split = splitter
+        self.whole_words = whole_words
         self._add_prefix_space = add_prefix_space
         self._kept: dict[str, list[int]] = {}
         # Bytes without a token are left out, as `tokenizers` does.
@@ -55,7 +55,7 @@ class BytePairs:
         if self._add_prefix_space and not text.startswith(" "):
             text = " " + text
         ids: list[int] = []
-        for word in self._split(text):
+        for word in self.split(text):
             known = self._kept.get(word)
             if known is None:
                 known = self._word(word)
@@ -74,7 +74,7 @@ class BytePairs:
 
     def _word(self, word: str) -> list[int]:
         data = word.encode("utf-8", "replace")  # a lone surrogate becomes "?"
-        if self._whole_words:
+        if self.whole_words:
             whole = self._ids.get("".join([_CHARACTERS[byte] for byte in data]))
             if whole is not None:
                 return [whole]
@@ -83,5 +83,5 @@ class BytePairs:
         return [ids[symbol] for symbol in merged(symbols, self._rank)]
 
     def _rank(self, left: str, right: str) -> int | None:
-        order = self._order.get(f"{left} {right}")
+        order = self.order.get(f"{left} {right}")
         return order if order is not None and left + right in self._ids else None

@@ -1,20 +1,22 @@
-"""A tokenizer from the keys of a GGUF file."""
+"""A tokenizer from the keys of a GGUF file, and its keys for another file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from netcl.llm.tokenizer.added_tokens import AddedToken, AddedTokens
 from netcl.llm.tokenizer.byte_pairs import BytePairs
-from netcl.llm.tokenizer.patterns import Splitter, patterns_of
+from netcl.llm.tokenizer.patterns import PATTERNS, Splitter, patterns_of
 from netcl.llm.tokenizer.sentence_piece import SPACE, SentencePiece
 from netcl.llm.tokenizer.tokenizer import Tokenizer
 
-__all__ = ["from_gguf"]
+__all__ = ["from_gguf", "keys_of"]
 
 _KEYS = "tokenizer.ggml."
-_NORMAL, _UNKNOWN, _CONTROL, _USER, _UNUSED = 1, 2, 3, 4, 5  # token_type; 6 is a byte
+_NORMAL, _UNKNOWN, _CONTROL, _USER, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6  # token_type
 # Names of `pre` whose vocabularies hold words that no merge makes, and that begin each text with BOS.
 _WHOLE_WORDS = ("llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "tekken")
 
@@ -62,6 +64,36 @@ def from_gguf(metadata: Mapping[str, Any]) -> Tokenizer:
         template=template if isinstance(template, str) else "",
         strip_space=space,
     )
+
+
+def keys_of(tokenizer: Tokenizer, count: int) -> dict[str, Any]:
+    """Returns the keys of a tokenizer, whose model has ``count`` tokens; ValueError for what GGUF cannot say."""
+    segmenter, added = tokenizer.segmenter, tokenizer.added
+    tokens = [*tokenizer.tokens, *(f"[PAD{at}]" for at in range(len(tokenizer.tokens), count))]
+    types = [_NORMAL] * len(tokenizer.tokens) + [_UNUSED] * (count - len(tokenizer.tokens))
+    for token in added.by_text.values():
+        types[token.id] = _CONTROL if token.control else _USER
+    if isinstance(segmenter, BytePairs):
+        names = [name for name, patterns in PATTERNS.items() if patterns == segmenter.split.sources]
+        names.sort(key=lambda name: (name in _WHOLE_WORDS) is not segmenter.whole_words)
+        if not names:
+            raise ValueError("expected a tokenizer whose patterns have a name in GGUF, got other patterns")
+        keys: dict[str, Any] = {"model": "gpt2", "pre": names[0], "merges": list(segmenter.order)}
+    else:
+        for at in segmenter.bytes:
+            types[at] = _BYTE
+        scores = segmenter.scores or [-float(at) for at in range(len(tokenizer.tokens))]
+        keys = {"model": "llama", "scores": np.array([*scores, *[0.0] * (count - len(scores))], np.float32)}
+        keys["add_space_prefix"] = segmenter.prefix != "never"
+        if segmenter.unknown is not None:
+            keys["unknown_token_id"] = segmenter.unknown
+            types[segmenter.unknown] = _UNKNOWN
+    keys |= {"tokens": tokens, "token_type": np.array(types, np.int32), "add_bos_token": bool(tokenizer.prefix)}
+    keys["add_eos_token"] = bool(tokenizer.suffix)
+    ids = {"bos_token_id": tokenizer.bos_id, "eos_token_id": tokenizer.eos_id}
+    keys |= {name: at for name, at in ids.items() if at is not None}
+    template = {"tokenizer.chat_template": tokenizer.chat_template} if tokenizer.chat_template else {}
+    return {**{_KEYS + name: value for name, value in keys.items()}, **template}
 
 
 def _list(metadata: Mapping[str, Any], name: str, of: Any, count: int | None = None) -> list[Any]:

@@ -47,8 +47,9 @@ class Splitter:
 
     def __init__(self, patterns: Iterable[str]) -> None:
         """Compiles the patterns; a pattern that is no regular expression is a ValueError."""
+        self.sources = tuple(patterns)
         try:
-            self._patterns: list[Any] = [regex.compile(pattern, regex.V0) for pattern in patterns]
+            self._patterns: list[Any] = [regex.compile(pattern, regex.V0) for pattern in self.sources]
         except regex.error as error:
             raise ValueError(f"expected a regular expression in the tokenizer's file, got one with: {error}") from None
 

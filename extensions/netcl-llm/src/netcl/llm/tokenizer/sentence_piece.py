@@ -43,17 +43,17 @@ class SentencePiece:
         unknown: int | None = None,
         byte_fallback: bool = True,
     ) -> None:
-        self._tokens, self._pieces, self._scores = tokens, pieces, scores
+        self._tokens, self._pieces, self.scores = tokens, pieces, scores
         self._order = None if merges is None else {pair: at for at, pair in enumerate(merges)}
-        self._bytes = byte_tokens(tokens)
-        self._of_byte = {byte: at for at, byte in self._bytes.items()}
+        self.bytes = byte_tokens(tokens)
+        self._of_byte = {byte: at for at, byte in self.bytes.items()}
         self._fallback = byte_fallback and len(self._of_byte) == 256
-        self._prefix, self._unknown = prefix, unknown
+        self.prefix, self.unknown = prefix, unknown
 
     def encode(self, text: str, first: bool) -> list[int]:
         """Returns the ids of a text without added tokens; ``first`` is True at the beginning of the whole text."""
-        due = self._prefix == "always" or (self._prefix == "first" and first)
-        if self._prefix == "prepend" or (due and not text.startswith(" ")):
+        due = self.prefix == "always" or (self.prefix == "first" and first)
+        if self.prefix == "prepend" or (due and not text.startswith(" ")):
             text = " " + text
         ids: list[int] = []
         for piece in merged(list(text.replace(" ", SPACE)), self._rank):
@@ -62,17 +62,17 @@ class SentencePiece:
                 ids.append(at)
             elif self._fallback:
                 ids += [self._of_byte[byte] for byte in piece.encode("utf-8", "replace")]
-            elif self._unknown is not None and not (ids and ids[-1] == self._unknown):
-                ids.append(self._unknown)
+            elif self.unknown is not None and not (ids and ids[-1] == self.unknown):
+                ids.append(self.unknown)
         return ids
 
     def token_bytes(self, token: int) -> bytes:
         """Returns the bytes that an id stands for."""
-        byte = self._bytes.get(token)
+        byte = self.bytes.get(token)
         return self._tokens[token].replace(SPACE, " ").encode("utf-8", "replace") if byte is None else bytes([byte])
 
     def _rank(self, left: str, right: str) -> float | None:
         at = self._pieces.get(left + right)
         if at is None or self._order is None:
-            return None if at is None else -self._scores[at]
+            return None if at is None else -self.scores[at]
         return self._order.get(f"{left} {right}")

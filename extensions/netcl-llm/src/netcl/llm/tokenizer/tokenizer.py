@@ -79,8 +79,8 @@ class Tokenizer:
         self.bos_id, self.eos_id = bos, eos
         named = {added.by_text[text].id for text in _ENDS if text in added.by_text}
         self.end_ids: frozenset[int] = frozenset({*ends, *named} | ({eos} if eos is not None else set()))
-        self._segmenter, self._added = segmenter, added
-        self._prefix, self._suffix = list(prefix), list(suffix)
+        self.segmenter, self.added = segmenter, added
+        self.prefix, self.suffix = list(prefix), list(suffix)
         self._strip_space, self._form = strip_space, normal_form
         self.chat_template = template
         self._template: ChatTemplate | None = None
@@ -100,18 +100,18 @@ class Tokenizer:
         if not isinstance(text, str):
             raise TypeError(f"expected a text to encode, got {type(text).__name__}; decode bytes first")
         ids: list[int] = []
-        for number, part in enumerate(self._added.parts(text, special)):
+        for number, part in enumerate(self.added.parts(text, special)):
             if isinstance(part, int):
                 ids.append(part)
             else:
                 text = unicodedata.normalize(self._form, part) if self._form else part  # type: ignore[arg-type]
-                ids += self._segmenter.encode(text, number == 0)
+                ids += self.segmenter.encode(text, number == 0)
         if not (special and around):
             return ids
-        prefix = self._prefix
+        prefix = self.prefix
         if prefix and ids[: len(prefix)] == prefix:
             prefix = []
-        return [*prefix, *ids, *self._suffix]
+        return [*prefix, *ids, *self.suffix]
 
     def decode(self, ids: Iterable[int], special: bool = False) -> str:
         """Returns the text of ids; control tokens are left out if not ``special``."""
@@ -127,9 +127,9 @@ class Tokenizer:
         token = int(token)
         if not 0 <= token < len(self.tokens):
             raise IndexError(f"expected an id from 0 to {len(self.tokens) - 1}, got {token}")
-        if token in self._added.control_ids:
+        if token in self.added.control_ids:
             return self.tokens[token].encode("utf-8", "replace") if special else b""
-        return self._segmenter.token_bytes(token)
+        return self.segmenter.token_bytes(token)
 
     def apply_chat_template(
         self,
