@@ -1,0 +1,1 @@
+"""The plain data of tensors: gradients and views."""
