@@ -75,7 +75,8 @@ def test_an_honest_package_passes(second_core: Path, tmp_path: Path, root: Path)
     [
         ("from netcl.core.backend.cpu import CPUBackend", "netcl.core.backend.cpu"),
         ("import importlib\nimportlib.import_module('netcl.core.backend.cpu')", "netcl.core.backend.cpu"),
-        ("from netcl.core import backend\nbackend.cpu", "netcl.core.backend.cpu"),
+        ("from netcl.core import engine\nengine.one_by_one", "netcl.core.engine.one_by_one"),
+        ("from netcl.core import backend\nbackend.cpu", "netcl.core.backend"),
         ("Tensor.from_host(np.ones(2)).buffer", "Tensor.buffer"),
         ("getattr(Tensor.from_host(np.ones(2)), 'buffer', None)", "Tensor.buffer"),
         (
