@@ -997,3 +997,22 @@ def test_a_gradient_that_a_stretch_reads_and_replaces_is_that_of_now(replays) ->
 
     assert same(loop, steps=30)
     assert replays() > 0
+
+
+@pytest.mark.parametrize("shown", ["itself", "a view made before", "a view made after"])
+def test_a_value_that_is_read_then_written_in_place_and_read_again(shown: str, replays: Callable[[], int]) -> None:
+    def loop(net: Net, _: int) -> None:
+        net.optimizer.zero_grad()
+        y = net.out(net.tensor(4, 8))
+        z = y.detach() * 1.0
+        row = z[1] if shown == "a view made before" else z
+        net.seen.append(row.numpy().copy())
+        z.mul_(2.0)
+        net.seen.append((z[1] if shown == "a view made after" else row).numpy().copy())
+        z.add_(y.detach())
+        net.seen.append(z.numpy().copy())
+        y.square().mean().backward()
+        net.optimizer.step()
+
+    assert same(loop, steps=20)
+    assert replays() > 0 or shown != "itself"

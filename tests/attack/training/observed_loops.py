@@ -111,6 +111,15 @@ def _inner_backward(loop: State, x: Any) -> Any:
     return x + y.grad * 0.1
 
 
+def _read_and_written(loop: State, x: Any) -> Any:
+    y, kind = x.detach() * 1.5, loop.loop.seed % 4
+    view = (y, y[1:], y.t(), y.view(-1))[kind]
+    loop.read("before a write", view if loop.loop.seed % 3 else y)
+    (y if loop.loop.seed % 5 else view).mul_(0.5)
+    loop.read("after a write", y if loop.loop.seed % 7 else view)
+    return x + y * 0.1
+
+
 OWN_LAYERS: dict[str, Callable[[State, Any], Any]] = {
     "cube": lambda loop, x: loop.lib.cube.apply(x),
     "checkpoint": _checkpointed,
@@ -137,6 +146,7 @@ OWN_LAYERS: dict[str, Callable[[State, Any], Any]] = {
     "sorted": lambda loop, x: x.sort(1)[0] if isinstance(x.sort(1), tuple) else x,
     "topk": lambda loop, x: x + x.topk(3, dim=1)[0].mean(),
     "setitem value": lambda loop, x: _set_value(x),
+    "read and written": _read_and_written,
     "max": lambda loop, x: x - x.max(1, keepdim=True)[0],
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from netcl.core.ops_table import modes
 from netcl.core.ops_table.hook_stack import hooks_of_thread
+from netcl.core.ops_table.table import OpRow
 from netcl.core.process.grad_mode import state
 from netcl.core.tensor import Tensor, gradients
 from netcl.core.tensor.data import TensorData
@@ -92,6 +93,7 @@ class PeriodLog:
         self._memory: list[tuple[Any, Any]] = []  # storage and shape of the tensors from outside before the first call
         self._slots: dict[int, tuple[weakref.ref[Any], Made]] = {}
         self._made: list[tuple[weakref.ref[Any], Made]] = []  # by slot
+        self._roots: list[weakref.ref[Any]] = []  # memory by slot
         self._storages: dict[int, weakref.ref[Any]] = {}
 
     def run(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
@@ -113,6 +115,7 @@ class PeriodLog:
             len(self.blocks) - 1,
         )  # fmt: skip
         versions, drawn = [tensor._storage.version for tensor in self.outside], default_generator.offset
+        earlier = [] if isinstance(target, OpRow) and "out" not in kwargs else self._versions()
         result = run_call(target, args, kwargs, record)
         call.draws = default_generator.offset != drawn
         made: list[Made] = []
@@ -126,8 +129,14 @@ class PeriodLog:
         call.written = tuple(at for at, version in enumerate(versions) if self.outside[at]._storage.version != version)
         if any(type(self.outside[at]._storage) is ViewStorage for at in call.written):
             raise Broken("a view from outside is written", result)
+        call.rewritten = tuple(slot for slot, root, version in earlier if root.version != version)
         self.calls.append(call)
         return result
+
+    def _versions(self) -> list[tuple[int, Any, int]]:
+        """Returns the slot of each result whose memory is still there, the memory, and the number of writes into it."""
+        there = [(slot, ref()) for slot, ref in enumerate(self._roots)]
+        return [(slot, root, root.version) for slot, root in there if root is not None]
 
     def makes(self, tensor: Any) -> bool:
         """Returns True if ``tensor`` is on the storage of a result of the period."""
@@ -184,7 +193,8 @@ class PeriodLog:
         ref, root = weakref.ref(tensor), root_of(tensor)
         self._slots[id(tensor)] = ref, fresh
         self._made.append((ref, fresh))
-        self._storages[id(root)] = weakref.ref(root)
+        self._roots.append(weakref.ref(root))
+        self._storages[id(root)] = self._roots[-1]
         made.append(fresh)
         return Slot(fresh.slot)
 

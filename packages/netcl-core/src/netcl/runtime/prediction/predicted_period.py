@@ -143,6 +143,9 @@ class PredictedPeriod:
             self._made += 1
         if call.written:
             self._mark(call.written)
+        for slot in call.rewritten:
+            if slots[slot]._storage.deferred is None:  # a part has computed it as it was before
+                slots[slot]._storage.deferred = self, slot
         for storage in self.stretch.written_by.get(position, ()):
             self._mark_storage(storage)
         if call.draws:
@@ -370,6 +373,7 @@ class PredictedPeriod:
             if geometry is not None and tensor.size:
                 value = as_view(value, geometry)
                 tensor._storage = value._storage
+                value._storage.materialize()  # the reader takes the memory of the placeholder
             placeholder.fill(value._storage)
 
     def _fail(self, error: BaseException) -> None:

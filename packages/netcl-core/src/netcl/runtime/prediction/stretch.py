@@ -50,7 +50,7 @@ def alike(before: PeriodLog, log: PeriodLog) -> bool:
             return False
         if (before.blocks[a.block] != log.blocks[b.block]) if more else (a.block != b.block):
             return False
-        if (a.made, a.written) != (b.made, b.written):
+        if (a.made, a.written, a.rewritten) != (b.made, b.written, b.rewritten):
             return False
         if not all(equal(x, y, operator.eq) for x, y in ((a.args, b.args), (a.kwargs, b.kwargs), (a.result, b.result))):
             return False
@@ -179,12 +179,15 @@ class Stretch:
             outside[number] = tensor
         slots: list[Any] = [None] * self.slots
         read: dict[int, Any] = {}
+        stale: set[int] = set()  # copies of views that have been written since
         enabled = state.enabled
         block = -1
         with ExitStack() as stack:
             try:
                 for at, call in enumerate(self.calls):
                     if at in self.barriers:
+                        if stale:
+                            raise Unpredictable("a view is read, written and read again")
                         self._settle_views(slots, read)
                         barrier(self.engine)
                     if call.block != block:
@@ -195,6 +198,7 @@ class Stretch:
                     run_again(call, slots, outside)
                     if not isinstance(call.target, OpRow) and at < len(self.calls) - 1:
                         self._note_written(at)
+                    stale.update(read.keys() & call.rewritten)
                     for slot in call.last_uses:
                         slots[slot] = None
             finally:
