@@ -708,7 +708,8 @@ def test_two_steps_with_one_gradient_are_computed_apart(replays: Callable[[], in
             net.other = ag.Parameter(net.tensor(3, 3))  # type: ignore[attr-defined]
             net.apart = SGD([net.other], lr=0.1)  # type: ignore[attr-defined]
         if number == 1:
-            net.first.detach().sum()  # a gradient is set after it, so that this period is not logged
+            net.first.detach().sum()
+            net.first.requires_grad_(False).requires_grad_()  # so that this period is not logged
         for parameter in net.parameters:
             parameter.grad = None
         net.out(net.tensor(4, 8)).square().mean().backward()
@@ -1016,3 +1017,104 @@ def test_a_value_that_is_read_then_written_in_place_and_read_again(shown: str, r
 
     assert same(loop, steps=20)
     assert replays() > 0 or shown != "itself"
+
+
+def _halved(net: Net) -> None:
+    for parameter in net.parameters:
+        parameter.grad.mul_(0.5)  # type: ignore[union-attr]
+
+
+def _clipped(net: Net) -> None:
+    norm = sum(parameter.grad.square().sum() for parameter in net.parameters).sqrt()  # type: ignore
+    for parameter in net.parameters:
+        parameter.grad.mul_((0.5 / norm).clamp(max=1.0))  # type: ignore[union-attr]
+    net.seen.append(norm.item())
+
+
+def _read_twice(net: Net) -> None:
+    gradient = net.first.grad
+    net.seen.append(gradient.numpy().copy())  # type: ignore[union-attr]
+    clip_grad_norm_(net.parameters, 0.1)
+    net.seen.append(gradient.detach().numpy().copy())  # type: ignore[union-attr]
+    net.seen.append(gradient is net.first.grad)
+
+
+def _set(net: Net) -> None:
+    for parameter in net.parameters:
+        parameter.grad = parameter.grad * 0.5 + parameter.detach() * 0.01  # type: ignore[operator]
+
+
+def _taken_away(net: Net) -> None:
+    net.first.grad = None
+
+
+@pytest.mark.parametrize("use", [_halved, _clipped, _read_twice, _set, _taken_away])
+def test_gradients_that_the_program_uses_before_the_step_are_predicted(use: Any, replays: Callable[[], int]) -> None:
+    def loop(net: Net, _: int) -> None:
+        for parameter in net.parameters:
+            parameter.grad = None
+        net.out(net.tensor(4, 8)).square().mean().backward()
+        use(net)
+        net.optimizer.step()
+        net.seen.append(net.second.grad.numpy().copy())  # type: ignore[union-attr]
+
+    assert same(loop, steps=20)
+    assert replays() > 10
+
+
+def test_a_gradient_that_is_kept_over_a_step_stays_the_one_of_its_parameter(replays: Callable[[], int]) -> None:
+    kept: list[Any] = []
+
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        net.out(net.tensor(4, 8)).square().mean().backward()
+        gradient = net.first.grad
+        kept[:] = (kept[1] if number else None), gradient
+        gradient.mul_(0.5)  # type: ignore[union-attr]
+        net.optimizer.step()
+        net.seen.append((gradient is net.first.grad, gradient._version))  # type: ignore[union-attr]
+        if kept[0] is not None:
+            net.seen.append(kept[0].t().numpy().copy())
+
+    assert same(loop, steps=20)
+    assert replays() > 10
+
+
+def test_a_step_that_differs_after_a_gradient_was_read_has_one_gradient() -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        net.out(net.tensor(4, 8)).square().mean().backward()
+        gradient = net.first.grad
+        gradient.mul_(0.5)  # type: ignore[union-attr]
+        if number >= AT and number % 2:
+            net.seen.append((net.first.detach() * gradient).sum().item())  # type: ignore[operator]
+            net.seen.append(gradient is net.first.grad)
+        net.optimizer.step()
+
+    assert same(loop, steps=20)
+
+
+def test_a_gradient_of_before_that_one_step_scales_for_another() -> None:
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.other = SGD([net.second], lr=0.01)  # type: ignore[attr-defined]
+        net.optimizer.zero_grad(set_to_none=False)
+        net.out(net.tensor(4, 8)).square().mean().backward()
+        net.other.step()  # type: ignore[attr-defined]
+        for parameter in net.parameters:
+            parameter.grad.data.mul_(0.5)  # type: ignore[union-attr]
+        net.optimizer.step()
+
+    assert same(loop, steps=20)
+
+
+def test_gradients_of_the_last_step_stay_while_a_part_of_the_next_one_is_computed(replays: Callable[[], int]) -> None:
+    def loop(net: Net, number: int) -> None:
+        x = net.tensor(8, 8)
+        net.seen.append(ag.matmul((x * 2.0).tanh(), x).sum().item())
+        if number:
+            net.seen.append(net.second.grad.numpy().copy())  # type: ignore[union-attr]
+        net.step()
+
+    assert same(loop)
+    assert replays() > 0

@@ -39,7 +39,8 @@ class Outside:
 class Made:
     """A tensor that a call makes: its properties before it is computed.
 
-    ``mark``: the mark of the place in the graph of a tensor without gradient. ``geometry`` is of a view.
+    ``mark``: the mark of the place in the graph of a tensor without gradient. ``geometry`` is of a view. ``of``: the
+    number from outside of the leaf that has the tensor as its gradient.
     """
 
     slot: int
@@ -49,6 +50,7 @@ class Made:
     requires_grad: bool
     mark: Any
     geometry: Geometry | None
+    of: int | None = None
 
 
 @dataclass

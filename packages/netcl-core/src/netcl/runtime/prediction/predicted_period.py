@@ -22,6 +22,7 @@ from netcl.core.tensor.storage import Storage, lock
 from netcl.core.tensor.views import root_of
 from netcl.runtime.capture import Replay
 from netcl.runtime.prediction.call_log import (
+    READ_GRADIENT,
     Result,
     block_of,
     check_modes,
@@ -51,6 +52,7 @@ class PredictedPeriod:
         self.over: bool = False
         self.ends: bool = False  # the last predicted call has the step that ends the period in it
         self.guarded: bool = False
+        self.passed: bool = False  # a backward pass is among the calls
         self.missed: int | None = None  # the position of a read that ended the prediction
         self.held: list[int] = []  # the slots that the program referred to there
         self.varied: int | None = None  # a tensor from outside that was another one than in the periods of the log
@@ -138,6 +140,11 @@ class PredictedPeriod:
             return MISS
         if self._arrays is not None and not isinstance(target, OpRow) and not self._arrays.unchanged():
             return MISS  # a backward pass reads them again
+        changes_gradients = getattr(target, "changes_gradients", False)
+        if changes_gradients and not self.guarded and any(map(gradients.held_by, self.stretch.from_none)):
+            return MISS
+        if target is READ_GRADIENT and call.result is None and gradients.held_by(args[0]) is not None:
+            return MISS
         for made in call.made:
             slots[made.slot] = self._deferred(made)
             self._made += 1
@@ -150,8 +157,9 @@ class PredictedPeriod:
             self._mark_storage(storage)
         if call.draws:
             predict_draws(self)
-        if not self.guarded and getattr(target, "changes_gradients", False):
+        if changes_gradients and not self.guarded:
             self._guard()
+        self.passed = self.passed or getattr(target, "makes_gradients", False)
         self.position = position + 1
         self.ends = call.ends
         result = call.result
@@ -304,6 +312,8 @@ class PredictedPeriod:
                         for number, result in run_again(call, slots, self.outside):
                             tensor = slots[number] = self.slots[number]
                             _become(tensor, result)
+                            if call.target is READ_GRADIENT:
+                                gradients.hold(self._tensor_of(call.args[0]), tensor)
             except BaseException as error:
                 self._fail(error)
                 raise
@@ -331,6 +341,8 @@ class PredictedPeriod:
             if not self._begins and (guarded or position == len(self.stretch.calls)):
                 self.stretch.take_gradients(replay)
                 self._begins = True
+            elif not self._part:
+                self.stretch.keep_gradients()
             self._run(replay, ends.index(position) + 1)
         except CaptureError:
             return False
@@ -368,7 +380,9 @@ class PredictedPeriod:
         for kept, captured in zip(self.stretch.results, replay.results()):
             if kept.slot >= self._made or self.slots[kept.slot]._storage.deferred is None:
                 continue
-            tensor, value, geometry = self.slots[kept.slot], replay.result(captured), self.geometry(kept.slot)
+            gradient = self.stretch.on_gradients.get(kept.slot)  # an earlier replay may have left its memory
+            value = replay.result(captured) if gradient is None else _copied(gradient.after, captured.shape)
+            tensor, geometry = self.slots[kept.slot], self.geometry(kept.slot)
             placeholder = tensor._storage
             if geometry is not None and tensor.size:
                 value = as_view(value, geometry)
@@ -387,7 +401,7 @@ class PredictedPeriod:
         with Uninterrupted(), lock:
             if self.over or self.position < len(self.stretch.calls):
                 return False
-            kept = self.stretch.outlives
+            kept = self.stretch.outlives | self.stretch.gradients.keys()
             for slot in range(len(self.slots)):
                 # Two references are the list's and the argument's.
                 if getrefcount(self.slots[slot]) > 2 and slot not in kept:
@@ -403,6 +417,12 @@ class PredictedPeriod:
                 if result.outlives:
                     self.slots[result.slot]._storage.version = result.version
                     self._outlives(result)
+            for slot, gradient in self.stretch.gradients.items():
+                tensor, storage = self.slots[slot], gradient.after._storage
+                tensor._storage.fill(storage)  # as below
+                tensor._storage = storage
+                gradient.after = tensor
+                gradients.hold(gradient.parameter, tensor)
             for alias, same in self.stretch.aliases:
                 tensor, storage = self.slots[alias.slot], self.slots[same]._storage
                 tensor._storage.fill(storage)  # for another thread that waits for it
@@ -432,6 +452,13 @@ class PredictedPeriod:
                 tensor._storage.version = version
             if self.stretch.draws:  # else the program may have drawn in between
                 default_generator.offset = self._offset
+
+
+def _copied(tensor: Any, shape: Any) -> Any:
+    """Returns a copy of ``tensor`` in a shape of the same size."""
+    fresh = tensor.engine.empty(tensor.shape, tensor.dtype)
+    assign(fresh, tensor)
+    return fresh._alias(shape)
 
 
 def _become(tensor: Any, result: Any) -> None:
