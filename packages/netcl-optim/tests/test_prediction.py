@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -1124,3 +1125,34 @@ def test_gradients_of_the_last_step_stay_while_a_part_of_the_next_one_is_compute
 
     assert same(loop)
     assert replays() > 0
+
+
+def _held(net: Net) -> tuple[int, int, int]:
+    """Returns the numbers of objects and of bytes of device memory of this process, and its pages of memory."""
+    gc.collect()
+    pool = getattr(net.first.engine, "pool", None)
+    allocated = 0 if pool is None else pool.get_stats()["bytes_allocated"]
+    return len(gc.get_objects()), allocated, int(Path("/proc/self/statm").read_text().split()[1])
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_the_memory_of_100_000_predicted_steps_is_flat(replays: Callable[[], int]) -> None:
+    with config.override(REPLAY="early"):
+        net, held = Net(), []
+        for number in range(100_000):
+            net.optimizer.zero_grad()
+            loss = net.out(net.tensor(4, 8)).square().mean()
+            loss.backward()
+            net.first.grad.mul_(0.5)  # type: ignore[union-attr]
+            net.optimizer.step()
+            if number % 100 == 0:
+                loss.item()
+            if number % 10_000 == 5_000:
+                held.append(_held(net))
+    assert replays() > 95_000
+    objects, allocated, pages = (each[1:] for each in zip(*held))
+    assert max(objects) - min(objects) < 200, objects
+    assert max(allocated) == min(allocated), allocated
+    assert max(pages) - min(pages) < 1024, pages
