@@ -932,8 +932,9 @@ def test_a_compiled_module_is_predicted_from_the_third_step_on(zero_at: str) -> 
         (result,) = results
         return result
 
-    seen, replayed = in_a_thread(True)
-    assert seen == in_a_thread(False)[0]
+    with config.override(REPLAY="on"):
+        seen, replayed = in_a_thread(True)
+        assert seen == in_a_thread(False)[0]
     assert replayed == [0, 0, 1, 2, 3]
 
 
@@ -947,9 +948,10 @@ def test_a_hint_without_a_step_logs_no_more_than_a_call() -> None:
             call(net.tensor(4, 8))
             states.append(len(hooks_of_thread.state[1]))
 
-    thread = threading.Thread(target=loop)
-    thread.start()
-    thread.join()
+    with config.override(REPLAY="on"):
+        thread = threading.Thread(target=loop)
+        thread.start()
+        thread.join()
     assert states == [1, 0, 0]
 
 

@@ -112,12 +112,12 @@ def _inner_backward(loop: State, x: Any) -> Any:
 
 
 def _read_and_written(loop: State, x: Any) -> Any:
-    y, kind = x.detach() * 1.5, loop.loop.seed % 4
+    y, kind = (x.detach() * 1.5).to(loop.lib.float_type), loop.loop.seed % 4
     view = (y, y[1:], y.t(), y.view(-1))[kind]
-    loop.read("before a write", view if loop.loop.seed % 3 else y)
+    loop.see("before a write", np.array((view if loop.loop.seed % 3 else y).numpy()))  # the tensor itself, no alias
     (y if loop.loop.seed % 5 else view).mul_(0.5)
-    loop.read("after a write", y if loop.loop.seed % 7 else view)
-    return x + y * 0.1
+    loop.see("after a write", np.array((y if loop.loop.seed % 7 else view).numpy()))
+    return x + (y * 0.1).to(x.dtype)
 
 
 OWN_LAYERS: dict[str, Callable[[State, Any], Any]] = {
@@ -263,6 +263,8 @@ def drawn_loop(rng: random.Random, of: random.Random | None = None) -> Loop:
     base = rng if of is None else of
     names = [*LAYERS, *OWN_LAYERS]
     layers = [base.choice(names) for _ in range(base.randrange(1, 5))]
+    if base.random() < 0.05:
+        layers.append("read and written")
     parts: list[tuple[Any, ...]] = [("layer", name) for name in layers]
     chance = base.choice((0.02, 0.05, 0.1))
     parts += [("trick", trick) for trick in TRICKS if base.random() < chance]
@@ -542,6 +544,10 @@ class State:
                     self.optimizer.step()
         out, loss = self.out, self.loss
         self.skip, self.around = "", None
+        if self.gradient is not None:
+            self.see("a gradient", [p.grad is self.gradient for p in net.parameters()])
+            if self.loop.seed % 4 == 3:
+                self.gradient.mul_(0.5)
         if self.scheduler is not None:
             self.scheduler.step()
         if loss is None:
