@@ -1009,13 +1009,13 @@ def test_a_gradient_that_a_stretch_reads_and_replaces_is_that_of_now(replays) ->
     assert replays() > 0
 
 
-@pytest.mark.parametrize("shown", ["itself", "a view made before", "a view made after"])
+@pytest.mark.parametrize("shown", ["itself", "a view made before", "a turned view", "a view made after"])
 def test_a_value_that_is_read_then_written_in_place_and_read_again(shown: str, replays: Callable[[], int]) -> None:
     def loop(net: Net, _: int) -> None:
         net.optimizer.zero_grad()
         y = net.out(net.tensor(4, 8))
         z = y.detach() * 1.0
-        row = z[1] if shown == "a view made before" else z
+        row = {"a view made before": z[1], "a turned view": z.t()}.get(shown, z)
         net.seen.append(row.numpy().copy())
         z.mul_(2.0)
         net.seen.append((z[1] if shown == "a view made after" else row).numpy().copy())

@@ -19,7 +19,7 @@ from netcl.core.tensor.data import TensorData
 from netcl.core.tensor.deferred import set_error
 from netcl.core.tensor.generator import default_generator, predict_draws, predicted_draws
 from netcl.core.tensor.storage import Storage, lock
-from netcl.core.tensor.views import root_of
+from netcl.core.tensor.views import ViewStorage, root_of
 from netcl.runtime.capture import Replay
 from netcl.runtime.prediction.call_log import (
     READ_GRADIENT,
@@ -151,6 +151,8 @@ class PredictedPeriod:
         if call.written:
             self._mark(call.written)
         for slot in call.rewritten:
+            if type(slots[slot]._storage) is ViewStorage:  # which would gather what a part has computed
+                slots[slot]._storage = Storage.of(None, None, None)
             if slots[slot]._storage.deferred is None:  # a part has computed it as it was before
                 slots[slot]._storage.deferred = self, slot
         for storage in self.stretch.written_by.get(position, ()):
@@ -304,6 +306,7 @@ class PredictedPeriod:
             outer, enabled = hooks_of_thread.state, grad_state.enabled
             slots: list[Any] = [None] * len(self.slots)
             calls = self.stretch.calls[: self.position]
+            views: list[tuple[Storage, Storage]] = []
             try:
                 with nullcontext() if self._arrays is None else self._arrays.as_taken(self.stretch.engine):
                     for call in calls:
@@ -311,9 +314,16 @@ class PredictedPeriod:
                         grad_state.enabled = call.enabled
                         for number, result in run_again(call, slots, self.outside):
                             tensor = slots[number] = self.slots[number]
+                            placeholder = tensor._storage
                             _become(tensor, result)
+                            if type(tensor._storage) is ViewStorage:
+                                views.append((placeholder, tensor._storage))
                             if call.target is READ_GRADIENT:
                                 gradients.hold(self._tensor_of(call.args[0]), tensor)
+                for placeholder, view in views:
+                    if view.deferred is not None:  # written since: the reader takes the memory of the placeholder
+                        view.materialize()
+                        placeholder.fill(view)
             except BaseException as error:
                 self._fail(error)
                 raise
