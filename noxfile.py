@@ -417,6 +417,15 @@ def poison(session: nox.Session) -> None:
 
 
 @nox.session(tags=["deep"])
+def predicted(session: nox.Session) -> None:
+    """Run all suites with loops predicted after one repetition, and without prediction, on NumPy or NETCL_DEVICE."""
+    install(session, everything({part: "[cpu,test]" if part == "core" else "[test]" for part in PACKAGES}))
+    for mode in ("early", "off"):
+        session.env["NETCL_REPLAY"] = mode
+        run_suites(session, *map(suite_of, PACKAGES), device=os.environ.get("NETCL_DEVICE", "cpu"))
+
+
+@nox.session(tags=["deep"])
 def oclgrind(session: nox.Session) -> None:
     """Run every kernel family under the simulator, which finds races, out-of-bounds and uninitialized reads."""
     if shutil.which("oclgrind") is None:

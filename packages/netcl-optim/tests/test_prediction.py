@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -708,7 +709,8 @@ def test_two_steps_with_one_gradient_are_computed_apart(replays: Callable[[], in
             net.other = ag.Parameter(net.tensor(3, 3))  # type: ignore[attr-defined]
             net.apart = SGD([net.other], lr=0.1)  # type: ignore[attr-defined]
         if number == 1:
-            net.first.detach().sum()  # a gradient is set after it, so that this period is not logged
+            net.first.detach().sum()
+            net.first.requires_grad_(False).requires_grad_()  # so that this period is not logged
         for parameter in net.parameters:
             parameter.grad = None
         net.out(net.tensor(4, 8)).square().mean().backward()
@@ -775,6 +777,8 @@ def _step_with(net: Net, number: int, at: int) -> bool:
             loss = net.out(x).square().mean()
             loss.backward()
             float(loss)
+            for parameter in net.parameters:
+                parameter.grad.mul_(0.5)  # type: ignore[union-attr]
             net.optimizer.step()
     except KeyboardInterrupt:
         return False
@@ -822,7 +826,11 @@ def test_a_replay_without_memory_runs_its_calls_one_by_one(monkeypatch: pytest.M
         with monkeypatch.context() as patch:
             if number == AT:
                 patch.setattr(Replay, "run", full)
-            net.seen.append(net.step())
+            net.optimizer.zero_grad()
+            net.seen.append(net.out(net.tensor(4, 8)).square().mean())
+            net.seen[-1].backward()
+            net.first.grad.mul_(0.5)  # type: ignore[union-attr]
+            net.optimizer.step()
 
     assert same(loop)
     assert raised
@@ -924,8 +932,9 @@ def test_a_compiled_module_is_predicted_from_the_third_step_on(zero_at: str) -> 
         (result,) = results
         return result
 
-    seen, replayed = in_a_thread(True)
-    assert seen == in_a_thread(False)[0]
+    with config.override(REPLAY="on"):
+        seen, replayed = in_a_thread(True)
+        assert seen == in_a_thread(False)[0]
     assert replayed == [0, 0, 1, 2, 3]
 
 
@@ -939,9 +948,10 @@ def test_a_hint_without_a_step_logs_no_more_than_a_call() -> None:
             call(net.tensor(4, 8))
             states.append(len(hooks_of_thread.state[1]))
 
-    thread = threading.Thread(target=loop)
-    thread.start()
-    thread.join()
+    with config.override(REPLAY="on"):
+        thread = threading.Thread(target=loop)
+        thread.start()
+        thread.join()
     assert states == [1, 0, 0]
 
 
@@ -997,3 +1007,154 @@ def test_a_gradient_that_a_stretch_reads_and_replaces_is_that_of_now(replays) ->
 
     assert same(loop, steps=30)
     assert replays() > 0
+
+
+@pytest.mark.parametrize("shown", ["itself", "a view made before", "a turned view", "a view made after"])
+def test_a_value_that_is_read_then_written_in_place_and_read_again(shown: str, replays: Callable[[], int]) -> None:
+    def loop(net: Net, _: int) -> None:
+        net.optimizer.zero_grad()
+        y = net.out(net.tensor(4, 8))
+        z = y.detach() * 1.0
+        row = {"a view made before": z[1], "a turned view": z.t()}.get(shown, z)
+        net.seen.append(row.numpy().copy())
+        z.mul_(2.0)
+        net.seen.append((z[1] if shown == "a view made after" else row).numpy().copy())
+        z.add_(y.detach())
+        net.seen.append(z.numpy().copy())
+        y.square().mean().backward()
+        net.optimizer.step()
+
+    assert same(loop, steps=20)
+    assert replays() > 0 or shown != "itself"
+
+
+def _halved(net: Net) -> None:
+    for parameter in net.parameters:
+        parameter.grad.mul_(0.5)  # type: ignore[union-attr]
+
+
+def _clipped(net: Net) -> None:
+    norm = sum(parameter.grad.square().sum() for parameter in net.parameters).sqrt()  # type: ignore
+    for parameter in net.parameters:
+        parameter.grad.mul_((0.5 / norm).clamp(max=1.0))  # type: ignore[union-attr]
+    net.seen.append(norm.item())
+
+
+def _read_twice(net: Net) -> None:
+    gradient = net.first.grad
+    net.seen.append(gradient.numpy().copy())  # type: ignore[union-attr]
+    clip_grad_norm_(net.parameters, 0.1)
+    net.seen.append(gradient.detach().numpy().copy())  # type: ignore[union-attr]
+    net.seen.append(gradient is net.first.grad)
+
+
+def _set(net: Net) -> None:
+    for parameter in net.parameters:
+        parameter.grad = parameter.grad * 0.5 + parameter.detach() * 0.01  # type: ignore[operator]
+
+
+def _taken_away(net: Net) -> None:
+    net.first.grad = None
+
+
+@pytest.mark.parametrize("use", [_halved, _clipped, _read_twice, _set, _taken_away])
+def test_gradients_that_the_program_uses_before_the_step_are_predicted(use: Any, replays: Callable[[], int]) -> None:
+    def loop(net: Net, _: int) -> None:
+        for parameter in net.parameters:
+            parameter.grad = None
+        net.out(net.tensor(4, 8)).square().mean().backward()
+        use(net)
+        net.optimizer.step()
+        net.seen.append(net.second.grad.numpy().copy())  # type: ignore[union-attr]
+
+    assert same(loop, steps=20)
+    assert replays() > 10
+
+
+def test_a_gradient_that_is_kept_over_a_step_stays_the_one_of_its_parameter(replays: Callable[[], int]) -> None:
+    kept: list[Any] = []
+
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        net.out(net.tensor(4, 8)).square().mean().backward()
+        gradient = net.first.grad
+        kept[:] = (kept[1] if number else None), gradient
+        gradient.mul_(0.5)  # type: ignore[union-attr]
+        net.optimizer.step()
+        net.seen.append((gradient is net.first.grad, gradient._version))  # type: ignore[union-attr]
+        if kept[0] is not None:
+            net.seen.append(kept[0].t().numpy().copy())
+
+    assert same(loop, steps=20)
+    assert replays() > 10
+
+
+def test_a_step_that_differs_after_a_gradient_was_read_has_one_gradient() -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        net.out(net.tensor(4, 8)).square().mean().backward()
+        gradient = net.first.grad
+        gradient.mul_(0.5)  # type: ignore[union-attr]
+        if number >= AT and number % 2:
+            net.seen.append((net.first.detach() * gradient).sum().item())  # type: ignore[operator]
+            net.seen.append(gradient is net.first.grad)
+        net.optimizer.step()
+
+    assert same(loop, steps=20)
+
+
+def test_a_gradient_of_before_that_one_step_scales_for_another() -> None:
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.other = SGD([net.second], lr=0.01)  # type: ignore[attr-defined]
+        net.optimizer.zero_grad(set_to_none=False)
+        net.out(net.tensor(4, 8)).square().mean().backward()
+        net.other.step()  # type: ignore[attr-defined]
+        for parameter in net.parameters:
+            parameter.grad.data.mul_(0.5)  # type: ignore[union-attr]
+        net.optimizer.step()
+
+    assert same(loop, steps=20)
+
+
+def test_gradients_of_the_last_step_stay_while_a_part_of_the_next_one_is_computed(replays: Callable[[], int]) -> None:
+    def loop(net: Net, number: int) -> None:
+        x = net.tensor(8, 8)
+        net.seen.append(ag.matmul((x * 2.0).tanh(), x).sum().item())
+        if number:
+            net.seen.append(net.second.grad.numpy().copy())  # type: ignore[union-attr]
+        net.step()
+
+    assert same(loop)
+    assert replays() > 0
+
+
+def _held(net: Net) -> tuple[int, int, int]:
+    """Returns the numbers of objects and of bytes of device memory of this process, and its pages of memory."""
+    gc.collect()
+    pool = getattr(net.first.engine, "pool", None)
+    allocated = 0 if pool is None else pool.get_stats()["bytes_allocated"]
+    return len(gc.get_objects()), allocated, int(Path("/proc/self/statm").read_text().split()[1])
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_the_memory_of_100_000_predicted_steps_is_flat(replays: Callable[[], int]) -> None:
+    with config.override(REPLAY="early"):
+        net, held = Net(), []
+        for number in range(100_000):
+            net.optimizer.zero_grad()
+            loss = net.out(net.tensor(4, 8)).square().mean()
+            loss.backward()
+            net.first.grad.mul_(0.5)  # type: ignore[union-attr]
+            net.optimizer.step()
+            if number % 100 == 0:
+                loss.item()
+            if number % 10_000 == 5_000:
+                held.append(_held(net))
+    assert replays() > 95_000
+    objects, allocated, pages = (each[1:] for each in zip(*held))
+    assert max(objects) - min(objects) < 200, objects
+    assert max(allocated) == min(allocated), allocated
+    assert max(pages) - min(pages) < 1024, pages

@@ -111,6 +111,15 @@ def _inner_backward(loop: State, x: Any) -> Any:
     return x + y.grad * 0.1
 
 
+def _read_and_written(loop: State, x: Any) -> Any:
+    y, kind = (x.detach() * 1.5).to(loop.lib.float_type), loop.loop.seed % 4
+    view = (y, y[1:], y.t(), y.view(-1))[kind]
+    loop.see("before a write", np.array((view if loop.loop.seed % 3 else y).numpy()))  # the tensor itself, no alias
+    (y if loop.loop.seed % 5 else view).mul_(0.5)
+    loop.see("after a write", np.array((y if loop.loop.seed % 7 else view).numpy()))
+    return x + (y * 0.1).to(x.dtype)
+
+
 OWN_LAYERS: dict[str, Callable[[State, Any], Any]] = {
     "cube": lambda loop, x: loop.lib.cube.apply(x),
     "checkpoint": _checkpointed,
@@ -137,6 +146,7 @@ OWN_LAYERS: dict[str, Callable[[State, Any], Any]] = {
     "sorted": lambda loop, x: x.sort(1)[0] if isinstance(x.sort(1), tuple) else x,
     "topk": lambda loop, x: x + x.topk(3, dim=1)[0].mean(),
     "setitem value": lambda loop, x: _set_value(x),
+    "read and written": _read_and_written,
     "max": lambda loop, x: x - x.max(1, keepdim=True)[0],
 }
 
@@ -154,12 +164,86 @@ TRICKS = (
     "two models", "autocast", "retain", "data by index", "data in place", "same data", "grad norm", "grad function",
     "item", "item at end", "scaler", "sum of losses", "metrics", "frozen first", "steps twice", "backward in pieces",
     "keep out", "no zero", "data of host", "data on host", "closure", "data in closure",
+    "early read",
 )  # fmt: skip
+
+
+# What a loop does with gradients by itself, between its backward pass and its step.
+WITH_GRADIENTS: dict[str, Callable[[State, list[Any]], None]] = {
+    "halved": lambda s, leaves: [p.grad.mul_(0.5) for p in leaves] and None,
+    "decayed": lambda s, leaves: [p.grad.add_(p.detach(), alpha=0.01) for p in leaves] and None,
+    "norm read": lambda s, leaves: s.see("norm", sum(p.grad.square().sum() for p in leaves).item()),
+    "norm kept": lambda s, leaves: s.see("norm", sum(p.grad.square().sum() for p in leaves)),
+    "clipped": lambda s, leaves: _clipped(s, leaves),
+    "read twice": lambda s, leaves: _read_twice(s, leaves),
+    "one held": lambda s, leaves: _held(s, leaves),
+    "views": lambda s, leaves: _views_of_gradients(s, leaves),
+    "zero rows": lambda s, leaves: [p.grad[:1].zero_() for p in leaves if p.grad.shape] and None,
+    "data": lambda s, leaves: [p.grad.data.mul_(0.9) for p in leaves] and None,
+    "branch": lambda s, leaves: [p.grad.mul_(0.5) for p in leaves if p.grad.abs().max().item() > 0.1] and None,
+    "set": lambda s, leaves: [setattr(p, "grad", p.grad * 0.5) for p in leaves] and None,
+    "set held": lambda s, leaves: _set_held(s, leaves),
+    "set to none": lambda s, leaves: setattr(leaves[s.loop.seed % len(leaves)], "grad", None),
+    "set two": lambda s, leaves: _set_two(s, leaves),
+    "used again": lambda s, leaves: s.see("dot", sum((p.grad * p.detach()).sum() for p in leaves)),
+}
+
+
+def _clipped(s: State, leaves: list[Any]) -> None:
+    norm = s.lib.stack([p.grad.norm() for p in leaves]).norm()
+    for p in leaves:
+        p.grad.mul_((0.5 / (norm + 1e-6)).clamp(max=1.0))
+    s.see("norm", norm.item() if s.loop.seed % 2 else norm)
+
+
+def _read_twice(s: State, leaves: list[Any]) -> None:
+    p = leaves[s.loop.seed % len(leaves)]
+    grad = p.grad if s.loop.seed % 3 else p.grad.detach()
+    s.read("gradient", grad)
+    p.grad.mul_(0.5)
+    s.read("gradient", grad if s.loop.seed % 5 else p.grad)
+    s.see("the same", p.grad is grad)
+
+
+def _held(s: State, leaves: list[Any]) -> None:
+    s.gradient = leaves[s.number % len(leaves) if s.loop.seed % 3 == 0 else 0].grad
+    s.see("kept", s.gradient)
+
+
+def _set_held(s: State, leaves: list[Any]) -> None:
+    p = leaves[s.loop.seed % len(leaves)]
+    before = p.grad if s.loop.seed % 3 else s.gradient
+    s.gradient = p.grad = p.detach() * 0.1 + (p.grad if before is None or before.shape != p.shape else before)
+    if s.loop.seed % 5 == 0:
+        s.read("set", s.gradient)
+    if s.loop.seed % 7 == 0:
+        p.grad.mul_(0.5)
+
+
+def _set_two(s: State, leaves: list[Any]) -> None:
+    p = leaves[s.loop.seed % len(leaves)]
+    p.grad = (p.detach() * 0.1, p.grad.detach(), s.lib.ones(p.shape, dtype=p.dtype), p.grad.clone())[s.loop.seed % 4]
+    if s.loop.seed % 3 == 0:
+        p.grad = p.grad.clone() if s.loop.seed % 5 else None
+
+
+def _views_of_gradients(s: State, leaves: list[Any]) -> None:
+    p = leaves[s.loop.seed % len(leaves)]
+    view = (p.grad.t() if len(p.grad.shape) == 2 else p.grad, p.grad.detach(), p.grad.view(-1)[:2])[s.loop.seed % 3]
+    if s.loop.seed % 4 == 0:
+        s.read("view of a gradient", view)
+    if s.loop.seed % 5 == 0:
+        view.mul_(0.5)
+    if s.loop.seed % 7 == 0:
+        s.gradient = view
+    s.see("view's sum", view.sum())
 
 
 @dataclass(frozen=True)
 class Loop:
-    """``parts`` are ("layer", name), ("trick", name) and ("deed", step, place, name, number); all may be removed."""
+    """``parts`` are ("layer", name), ("trick", name), ("gradients", name), ("deed", step, place, name, number); all may
+    be removed.
+    """
 
     parts: tuple[tuple[Any, ...], ...]
     loss: str
@@ -179,9 +263,15 @@ def drawn_loop(rng: random.Random, of: random.Random | None = None) -> Loop:
     base = rng if of is None else of
     names = [*LAYERS, *OWN_LAYERS]
     layers = [base.choice(names) for _ in range(base.randrange(1, 5))]
+    if base.random() < 0.05:
+        layers.append("read and written")
     parts: list[tuple[Any, ...]] = [("layer", name) for name in layers]
     chance = base.choice((0.02, 0.05, 0.1))
     parts += [("trick", trick) for trick in TRICKS if base.random() < chance]
+    if base.random() < 0.1:
+        parts.append(("trick", "early read"))
+    if base.random() < 0.3:
+        parts += [("gradients", base.choice(list(WITH_GRADIENTS))) for _ in range(base.choice((1, 1, 2)))]
     loss, dtype = base.choice(list(LOSSES)), base.choice(("float32", "float32", "float64"))
     optimizer = base.choice(list(OPTIMIZERS) if of is None else SMALL)
     if base.random() < 0.1:
@@ -221,6 +311,7 @@ class State:
     loss: Any = None
     skip: str = ""
     out: Any = None
+    gradient: Any = None  # that the loop refers to from one step to the next
     around: Any = None  # makes the context of the forward pass of this step
 
     def __post_init__(self) -> None:
@@ -406,6 +497,10 @@ class State:
             fake.square().mean().backward()
             self.second_optimizer.step(*[lambda: fake.sum()] * (self.loop.optimizer in WITH_CLOSURE))
         self.deeds("back")
+        for (name,) in self.loop.of("gradients"):
+            leaves = [p for p in net.parameters() if p.grad is not None]
+            if leaves:
+                WITH_GRADIENTS[name](self, leaves)
         if self.scaler is not None:
             self.scaler.unscale_(self.optimizer)
         if "clip" in tricks:
@@ -431,6 +526,10 @@ class State:
         tricks, net = self.tricks, self.net
         self.deeds("begin")
         x, target = self.data()
+        if "early read" in tricks:  # while the gradients of the last step are there
+            self.see("early", self.lib.matmul(x * 2.0, x.t()).tanh().sum().item())
+            for p in net.parameters():
+                self.read("old gradient", p.grad)
         times = 0 if self.skip == "step" else 2 if "steps twice" in tricks else 1
         if "closure" in tricks:
             for _ in range(times):
@@ -445,6 +544,10 @@ class State:
                     self.optimizer.step()
         out, loss = self.out, self.loss
         self.skip, self.around = "", None
+        if self.gradient is not None:
+            self.see("a gradient", [p.grad is self.gradient for p in net.parameters()])
+            if self.loop.seed % 4 == 3:
+                self.gradient.mul_(0.5)
         if self.scheduler is not None:
             self.scheduler.step()
         if loss is None:

@@ -389,6 +389,10 @@ class CapturedStep:
         """True if the step writes into its arguments, or makes gradients of them: only ``replay`` does that."""
         return bool(self._arguments.written or self._made or self._template is not None)
 
+    def results(self) -> list[Tensor]:
+        """Returns the captured results, in the order of the function's."""
+        return list(tensors_in(self._result))
+
     def begin(self) -> Replay:
         """Begins a replay in parts; ``check`` it before a result is used."""
         return Replay(self)
@@ -473,7 +477,7 @@ class Replay:
 
     def results(self) -> list[Tensor]:
         """Returns the captured results, in the order of the function's."""
-        return list(tensors_in(self._step._result))
+        return self._step.results()
 
     def end(self) -> None:
         """Notes that all launches have run: what they have written, drawn and made as gradients."""

@@ -37,6 +37,11 @@ class Predictor(Protocol):
         """Returns the result of an event."""
         ...
 
+    @property
+    def passed(self) -> bool:
+        """True if a backward pass is among the calls so far."""
+        ...
+
     def settle(self, cause: str, reads: bool = False) -> None:
         """Computes what was predicted and not computed; the calls that follow are computed at once.
 
@@ -98,6 +103,12 @@ def event(function: F) -> F:
         return function(*args, **kwargs)
 
     return call  # type: ignore[return-value]
+
+
+def is_passed() -> bool:
+    """Returns True if this thread's calls are logged or predicted, and a backward pass is among them."""
+    hooks = hooks_of_thread.state[1]
+    return bool(hooks) and hooks[0][0] == PREDICTOR and hooks[0][1].passed  # type: ignore[attr-defined]
 
 
 def settle(cause: str, reads: bool = False) -> None:

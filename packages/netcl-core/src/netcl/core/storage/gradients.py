@@ -246,6 +246,20 @@ class Shared:
         self.value = grad
 
 
+def held_by(tensor: Any) -> Any:
+    """Returns ``grad`` of ``tensor`` as it is stored, which is no use of it."""
+    held = tensor._grad
+    return held.value if type(held) is Shared else held
+
+
+def hold(tensor: Any, grad: Any) -> None:
+    """Stores ``grad`` of ``tensor``, which is no use of it."""
+    if type(tensor._grad) is Shared:
+        tensor._grad.value = grad
+    else:
+        tensor._grad = grad
+
+
 def make_leaf(leaf: Any, value: Any) -> None:
     """Puts the fresh tensor ``leaf`` on the storage of ``value``; if that is a leaf too, they share the gradient."""
     alias = value.detach()

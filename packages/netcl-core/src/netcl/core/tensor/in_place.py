@@ -165,6 +165,25 @@ def set_data(tensor: Any, data: Any) -> None:
     tensor._base = None
 
 
+@event
+def read_gradient(tensor: Any) -> Any:
+    """Returns ``grad`` of a leaf: an event once a backward pass is among the calls that are logged or predicted."""
+    held = tensor._grad
+    return held.grad if type(held) is gradients.Shared else held
+
+
+@event
+def set_gradient(tensor: Any, grad: Any) -> None:
+    """Sets ``grad`` of a leaf."""
+    if type(tensor._grad) is gradients.Shared:
+        tensor._grad.grad = grad
+    else:
+        tensor._grad = grad
+
+
+set_gradient.__wrapped__.changes_gradients = True  # type: ignore[attr-defined]
+
+
 def _operand(target: Any, value: Any) -> Any:
     """``value`` as a tensor on the device of ``target``."""
     engine = target.engine

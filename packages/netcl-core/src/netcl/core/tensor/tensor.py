@@ -28,7 +28,7 @@ from netcl.core.errors import (
 from netcl.core.layout import contiguous_strides, normalize_axes
 from netcl.core.ops_table import dispatch
 from netcl.core.process import naming
-from netcl.core.process.hook_stack import before_write, event, hooks_of_thread, settle
+from netcl.core.process.hook_stack import before_write, event, hooks_of_thread, is_passed, settle
 from netcl.core.storage import gradients
 from netcl.core.storage.host import check_shape, to_storage
 from netcl.core.storage.size import Count
@@ -580,6 +580,8 @@ class Tensor(Creation["Tensor"]):
     def grad(self) -> Tensor | None:
         """The gradient that backward passes have added up here; None for none."""
         grad = self._grad
+        if self._requires_grad and self._grad_fn is None and hooks_of_thread.state[1] and is_passed():
+            return in_place.read_gradient(self)  # type: ignore[no-any-return]
         if type(grad) is gradients.Shared:
             grad = grad.value if grad.before_use is None and not grad.watched else grad.grad
         return grad  # type: ignore[no-any-return]
@@ -589,6 +591,9 @@ class Tensor(Creation["Tensor"]):
         if grad is not None and getattr(grad, "shape", self.shape) != self.shape:
             raise ShapeError(f"grad: expected the shape {self.shape} of the tensor, got {grad.shape}")
         if hooks_of_thread.state[1]:
+            if self._requires_grad and self._grad_fn is None and (grad is None or isinstance(grad, Tensor)):
+                in_place.set_gradient(self, grad)
+                return
             settle("a gradient was set")  # by no call, so that a captured step would not do it
         shared = self._grad
         if type(shared) is gradients.Shared:
@@ -696,7 +701,7 @@ def _refuses_prediction(
 
 _backward: Any = Tensor.backward.__wrapped__  # type: ignore[attr-defined]
 Tensor.detach.__wrapped__.aliases = True  # type: ignore[attr-defined]
-_backward.refuses, _backward.changes_gradients = _refuses_prediction, True
+_backward.refuses, _backward.changes_gradients, _backward.makes_gradients = _refuses_prediction, True, True
 for _name in ABSENT:
     setattr(Tensor, _name, AbsentMember(_name))
 

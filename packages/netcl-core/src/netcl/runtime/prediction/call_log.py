@@ -6,18 +6,21 @@ import weakref
 from typing import Any
 
 from netcl.core.ops_table import modes
+from netcl.core.ops_table.table import OpRow
 from netcl.core.process.grad_mode import state
 from netcl.core.process.hook_stack import hooks_of_thread
 from netcl.core.storage import gradients
 from netcl.core.storage.data import TensorData
 from netcl.core.storage.views import ViewStorage, geometry_of, root_of
-from netcl.core.tensor import Tensor
+from netcl.core.tensor import Tensor, in_place
 from netcl.core.tensor.generator import default_generator
 from netcl.runtime.prediction.calls import Call, Made, Outside, Slot, Unpredictable, described, run_call
 from netcl.runtime.prediction.program_arrays import is_of_the_program
 
-__all__ = ["PeriodLog", "Result", "block_of", "check_modes", "ends_here"]
+__all__ = ["READ_GRADIENT", "PeriodLog", "Result", "block_of", "check_modes", "ends_here"]
 
+READ_GRADIENT: Any = in_place.read_gradient.__wrapped__  # type: ignore[attr-defined]
+SET_GRADIENT: Any = in_place.set_gradient.__wrapped__  # type: ignore[attr-defined]
 _CALLS_MAX = 20_000
 _AUTOCAST = 1  # the rank of the only hooks below the predictor that do not see the calls themselves
 
@@ -61,11 +64,19 @@ class Result:
 
     If it ``outlives`` the period, ``node`` is its node in the graph, which has been freed, ``version`` the number of
     writes in place into it, and ``base`` its place among the views of a tensor that is gone; else it is read there. An
-    alias is on the storage of the result of slot ``same``.
+    alias is on the storage of the result of slot ``same``. ``of``: the number from outside of the leaf that has it as
+    its gradient at the end.
     """
 
     def __init__(
-        self, slot: int, node: Any, version: int = 0, outlives: bool = True, base: Any = None, same: int | None = None
+        self,
+        slot: int,
+        node: Any,
+        version: int = 0,
+        outlives: bool = True,
+        base: Any = None,
+        same: int | None = None,
+        of: int | None = None,
     ) -> None:
         self.slot: int = slot
         self.node: Any = node
@@ -73,13 +84,15 @@ class Result:
         self.outlives: bool = outlives
         self.base: Any = base
         self.same: int | None = same
+        self.of: int | None = of
 
 
 class PeriodLog:
     """Runs the calls of one period on ``engine`` and writes them down. It keeps no tensor alive that a call makes.
 
     ``outside`` are the tensors from outside in the order of their first use, ``shared`` those on arrays of the program,
-    ``blocks`` the modes of each autocast block. ``close()`` gives the tensors that are still there.
+    ``blocks`` the modes of each autocast block, ``passed`` is True after a backward pass. ``close()`` gives the tensors
+    that are still there.
     """
 
     def __init__(self, engine: Any) -> None:
@@ -88,12 +101,15 @@ class PeriodLog:
         self.blocks: list[Any] = []
         self.shared: set[int] = set()
         self.engine: Any = engine
+        self.passed: bool = False
         self._block: Any = self
         self._outside: dict[int, int] = {}
         self._memory: list[tuple[Any, Any]] = []  # storage and shape of the tensors from outside before the first call
         self._slots: dict[int, tuple[weakref.ref[Any], Made]] = {}
         self._made: list[tuple[weakref.ref[Any], Made]] = []  # by slot
+        self._roots: list[weakref.ref[Any]] = []  # memory by slot
         self._storages: dict[int, weakref.ref[Any]] = {}
+        self._gradients: set[int] = set()  # memory of gradients that the program has read
 
     def run(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
         """Runs a call, which the caller has hidden from the predictor, and logs it.
@@ -114,11 +130,16 @@ class PeriodLog:
             len(self.blocks) - 1,
         )  # fmt: skip
         versions, drawn = [tensor._storage.version for tensor in self.outside], default_generator.offset
+        earlier = [] if isinstance(target, OpRow) and "out" not in kwargs else self._versions()
         result = run_call(target, args, kwargs, record)
+        self.passed = self.passed or getattr(target, "makes_gradients", False)
+        if target is SET_GRADIENT and type(call.args[1]) is Outside:
+            raise Broken("a gradient is set to a tensor from outside", result)
         call.draws = default_generator.offset != drawn
         made: list[Made] = []
         try:
-            call.result = described(result, lambda tensor: self._result(tensor, made))
+            of = _leaf_of(call)
+            call.result = described(result, lambda tensor: self._result(tensor, made, of))
         except Unpredictable as unpredictable:
             raise Broken(str(unpredictable), result) from None
         if not isinstance(result, (TensorData, tuple, list, type(None))):
@@ -127,8 +148,18 @@ class PeriodLog:
         call.written = tuple(at for at, version in enumerate(versions) if self.outside[at]._storage.version != version)
         if any(type(self.outside[at]._storage) is ViewStorage for at in call.written):
             raise Broken("a view from outside is written", result)
+        changes = getattr(target, "changes_gradients", False)
+        call.rewritten = tuple(
+            slot for slot, root, version in earlier
+            if root.version != version or (changes and id(root) in self._gradients)
+        )  # fmt: skip
         self.calls.append(call)
         return result
+
+    def _versions(self) -> list[tuple[int, Any, int]]:
+        """Returns the slot of each result whose memory is still there, the memory, and the number of writes into it."""
+        there = [(slot, ref()) for slot, ref in enumerate(self._roots)]
+        return [(slot, root, root.version) for slot, root in there if root is not None]
 
     def makes(self, tensor: Any) -> bool:
         """Returns True if ``tensor`` is on the storage of a result of the period."""
@@ -169,7 +200,7 @@ class PeriodLog:
             self._memory.append((tensor._storage, tensor.shape))
         return Outside(number)
 
-    def _result(self, tensor: Any, made: list[Made]) -> Slot | Outside:
+    def _result(self, tensor: Any, made: list[Made], of: int | None) -> Slot | Outside:
         earlier = self._slot(tensor)
         if earlier is not None:
             if tensor._requires_grad is not earlier.requires_grad:
@@ -181,11 +212,18 @@ class PeriodLog:
             raise Unpredictable("a result of another class or device")
         geometry = geometry_of(tensor) if type(tensor._storage) is ViewStorage else None
         mark = tensor._grad_fn if type(tensor._grad_fn) is gradients.Mark else None
-        fresh = Made(len(self._made), tensor.engine, tensor.shape, tensor.dtype, tensor._requires_grad, mark, geometry)
+        if of is not None and (geometry is not None or tensor._requires_grad):
+            raise Unpredictable("a gradient that is read is a view, or has a graph")
+        fresh = Made(
+            len(self._made), tensor.engine, tensor.shape, tensor.dtype, tensor._requires_grad, mark, geometry, of
+        )
         ref, root = weakref.ref(tensor), root_of(tensor)
+        if of is not None:
+            self._gradients.add(id(root))
         self._slots[id(tensor)] = ref, fresh
         self._made.append((ref, fresh))
-        self._storages[id(root)] = weakref.ref(root)
+        self._roots.append(weakref.ref(root))
+        self._storages[id(root)] = self._roots[-1]
         made.append(fresh)
         return Slot(fresh.slot)
 
@@ -195,7 +233,8 @@ class PeriodLog:
         Raises Unpredictable if two of them show different elements of the same memory, if one is a view with strides,
         or if one has a graph that a backward pass can use.
         """
-        grads = {id(tensor.grad) for tensor in self.outside if tensor._requires_grad and tensor.grad is not None}
+        leaves = [at for at, leaf in enumerate(self.outside) if gradients.held_by(leaf) is not None]
+        grads = [id(gradients.held_by(self.outside[at])) for at in leaves]
         if any(id(tensor) in grads for tensor in self.outside):
             raise Unpredictable("a gradient is used by itself")
         if any((t._storage is not s or t.shape != shape) for t, (s, shape) in zip(self.outside, self._memory)):
@@ -209,6 +248,14 @@ class PeriodLog:
                 continue
             root = id(root_of(tensor))
             same = places.get(id(tensor._storage))
+            if made.of is not None or id(tensor) in grads:
+                if grads.count(id(tensor)) != 1:
+                    raise Unpredictable("a gradient that was read is no more that of one leaf")
+                if root in roots or made.geometry is not None or made.requires_grad:
+                    raise Unpredictable("a gradient shares its memory with another tensor, or has a graph")
+                roots.add(root)
+                results.append(Result(slot, None, of=leaves[grads.index(id(tensor))]))
+                continue
             if root in roots and same is None:
                 (call,) = [call for call in self.calls if made in call.made]
                 raise (
@@ -226,6 +273,16 @@ class PeriodLog:
             node = gradients.load().freed_again(tensor.grad_fn) if made.requires_grad else None
             results.append(Result(slot, node, tensor._storage.version, base=tensor._base, same=same))
         return results
+
+
+def _leaf_of(call: Call) -> int | None:
+    """Returns the number from outside of the leaf whose gradient a call reads; None for another call."""
+    if call.target is not READ_GRADIENT:
+        return None
+    (leaf,) = call.args
+    if type(leaf) is not Outside:
+        raise Unpredictable("the gradient of a result is read")
+    return leaf.number
 
 
 class Selection(Unpredictable):

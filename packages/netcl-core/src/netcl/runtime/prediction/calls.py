@@ -39,7 +39,8 @@ class Outside:
 class Made:
     """A tensor that a call makes: its properties before it is computed.
 
-    ``mark``: the mark of the place in the graph of a tensor without gradient. ``geometry`` is of a view.
+    ``mark``: the mark of the place in the graph of a tensor without gradient. ``geometry`` is of a view. ``of``: the
+    number from outside of the leaf that has the tensor as its gradient.
     """
 
     slot: int
@@ -49,6 +50,7 @@ class Made:
     requires_grad: bool
     mark: Any
     geometry: Geometry | None
+    of: int | None = None
 
 
 @dataclass
@@ -57,7 +59,8 @@ class Call:
 
     ``enabled`` and ``block`` are the modes: is grad enabled, and the number of the autocast block in the period.
     ``draws``: it takes random numbers. ``ends``: the step that ends the period is taken inside of it. ``made`` are the
-    tensors that the call makes, ``written`` the numbers of tensors from outside that it writes.
+    tensors that the call makes, ``written`` the numbers of tensors from outside that it writes, ``rewritten`` the slots
+    of earlier results that it writes.
     """
 
     target: Any
@@ -71,6 +74,7 @@ class Call:
     ends: bool = False
     made: tuple[Made, ...] = ()
     written: tuple[int, ...] = ()
+    rewritten: tuple[int, ...] = ()
     last_uses: tuple[int, ...] = ()  # slots that no later call reads
     checks: tuple[tuple[int, Any], ...] = ()  # of the arguments: (0, slot), (1, number from outside) or (2, template)
 

@@ -17,12 +17,13 @@ from netcl.core.process.hook_stack import PREDICTOR, hooks_of_thread
 from netcl.core.storage import gradients
 from netcl.core.storage.data import TensorData
 from netcl.core.storage.storage import Storage, lock
-from netcl.core.storage.views import root_of
+from netcl.core.storage.views import ViewStorage, root_of
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.deferred import set_error
 from netcl.core.tensor.generator import default_generator, predict_draws, predicted_draws
 from netcl.runtime.capture import Replay
 from netcl.runtime.prediction.call_log import (
+    READ_GRADIENT,
     Result,
     block_of,
     check_modes,
@@ -52,6 +53,7 @@ class PredictedPeriod:
         self.over: bool = False
         self.ends: bool = False  # the last predicted call has the step that ends the period in it
         self.guarded: bool = False
+        self.passed: bool = False  # a backward pass is among the calls
         self.missed: int | None = None  # the position of a read that ended the prediction
         self.held: list[int] = []  # the slots that the program referred to there
         self.varied: int | None = None  # a tensor from outside that was another one than in the periods of the log
@@ -141,17 +143,28 @@ class PredictedPeriod:
             return MISS
         if self._arrays is not None and not isinstance(target, OpRow) and not self._arrays.unchanged():
             return MISS  # a backward pass reads them again
+        changes_gradients = getattr(target, "changes_gradients", False)
+        if changes_gradients and not self.guarded and any(map(gradients.held_by, self.stretch.from_none)):
+            return MISS
+        if target is READ_GRADIENT and call.result is None and gradients.held_by(args[0]) is not None:
+            return MISS
         for made in call.made:
             slots[made.slot] = self._deferred(made)
             self._made += 1
         if call.written:
             self._mark(call.written)
+        for slot in call.rewritten:
+            if type(slots[slot]._storage) is ViewStorage:  # which would gather what a part has computed
+                slots[slot]._storage = Storage.of(None, None, None)
+            if slots[slot]._storage.deferred is None:  # a part has computed it as it was before
+                slots[slot]._storage.deferred = self, slot
         for storage in self.stretch.written_by.get(position, ()):
             self._mark_storage(storage)
         if call.draws:
             predict_draws(self)
-        if not self.guarded and getattr(target, "changes_gradients", False):
+        if changes_gradients and not self.guarded:
             self._guard()
+        self.passed = self.passed or getattr(target, "makes_gradients", False)
         self.position = position + 1
         self.ends = call.ends
         if self.position in self.stretch.starts and self.stretch.may_start:
@@ -298,6 +311,7 @@ class PredictedPeriod:
             outer, enabled = hooks_of_thread.state, grad_state.enabled
             slots: list[Any] = [None] * len(self.slots)
             calls = self.stretch.calls[: self.position]
+            views: list[tuple[Storage, Storage]] = []
             try:
                 with nullcontext() if self._arrays is None else self._arrays.as_taken(self.stretch.engine):
                     for call in calls:
@@ -305,7 +319,16 @@ class PredictedPeriod:
                         grad_state.enabled = call.enabled
                         for number, result in run_again(call, slots, self.outside):
                             tensor = slots[number] = self.slots[number]
+                            placeholder = tensor._storage
                             _become(tensor, result)
+                            if type(tensor._storage) is ViewStorage:
+                                views.append((placeholder, tensor._storage))
+                            if call.target is READ_GRADIENT:
+                                gradients.hold(self._tensor_of(call.args[0]), tensor)
+                for placeholder, view in views:
+                    if view.deferred is not None:  # written since: the reader takes the memory of the placeholder
+                        view.materialize()
+                        placeholder.fill(view)
             except BaseException as error:
                 self._fail(error)
                 raise
@@ -336,6 +359,8 @@ class PredictedPeriod:
             if not self._begins and (guarded or position == len(self.stretch.calls)):
                 self.stretch.take_gradients(replay)
                 self._begins = True
+            elif not self._part:
+                self.stretch.keep_gradients()
             self._run(replay, ends.index(position) + 1)
         except CaptureError:
             return False
@@ -357,7 +382,9 @@ class PredictedPeriod:
         return True
 
     def _start(self) -> None:
-        """Has a GPU begin with the calls so far; their results stay deferred."""
+        """Has a GPU begin with the calls so far; their results stay deferred. It waits if gradients would be copied."""
+        if not self._part and self.stretch.held_gradients():
+            return
         with Uninterrupted():
             if self._advance(self.position):
                 self.stretch.engine.queue.flush()
@@ -381,11 +408,14 @@ class PredictedPeriod:
         for kept, captured in zip(self.stretch.results, replay.results()):
             if kept.slot >= self._made or self.slots[kept.slot]._storage.deferred is None:
                 continue
-            tensor, value, geometry = self.slots[kept.slot], replay.result(captured), self.geometry(kept.slot)
+            gradient = self.stretch.on_gradients.get(kept.slot)  # an earlier replay may have left its memory
+            value = replay.result(captured) if gradient is None else _copied(gradient.after, captured.shape)
+            tensor, geometry = self.slots[kept.slot], self.geometry(kept.slot)
             placeholder = tensor._storage
             if geometry is not None and tensor.size:
                 value = as_view(value, geometry)
                 tensor._storage = value._storage
+                value._storage.materialize()  # the reader takes the memory of the placeholder
             placeholder.fill(value._storage)
 
     def _fail(self, error: BaseException) -> None:
@@ -399,7 +429,7 @@ class PredictedPeriod:
         with Uninterrupted(), lock:
             if self.over or self.position < len(self.stretch.calls):
                 return False
-            kept = self.stretch.outlives
+            kept = self.stretch.outlives | self.stretch.gradients.keys()
             for slot in range(len(self.slots)):
                 # Two references are the list's and the argument's.
                 if getrefcount(self.slots[slot]) > 2 and slot not in kept:
@@ -415,6 +445,12 @@ class PredictedPeriod:
                 if result.outlives:
                     self.slots[result.slot]._storage.version = result.version
                     self._outlives(result)
+            for slot, gradient in self.stretch.gradients.items():
+                tensor, storage = self.slots[slot], gradient.after._storage
+                tensor._storage.fill(storage)  # as below
+                tensor._storage = storage
+                gradient.after = tensor
+                gradients.hold(gradient.parameter, tensor)
             for alias, same in self.stretch.aliases:
                 tensor, storage = self.slots[alias.slot], self.slots[same]._storage
                 tensor._storage.fill(storage)  # for another thread that waits for it
@@ -444,6 +480,13 @@ class PredictedPeriod:
                 tensor._storage.version = version
             if self.stretch.draws:  # else the program may have drawn in between
                 default_generator.offset = self._offset
+
+
+def _copied(tensor: Any, shape: Any) -> Any:
+    """Returns a copy of ``tensor`` in a shape of the same size."""
+    fresh = tensor.engine.empty(tensor.shape, tensor.dtype)
+    assign(fresh, tensor)
+    return fresh._alias(shape)
 
 
 def _become(tensor: Any, result: Any) -> None:

@@ -62,6 +62,12 @@ class ThreadPredictor:
         """The place that the period follows; None if there is none, or if its optimizer is gone."""
         return None if self._place_ref is None else self._place_ref()
 
+    @property
+    def passed(self) -> bool:
+        """True if a backward pass is among the calls that are logged or predicted."""
+        period: Any = self._pending or self._log
+        return period is not None and period.passed
+
     def _begun(self) -> PredictedPeriod | None:
         """Returns the predicted period, which begins with the first call, so that until then nothing of the program is
         kept alive; None if nothing is predicted.

@@ -57,7 +57,7 @@ def alike(before: PeriodLog, log: PeriodLog) -> bool:
             return False
         if (before.blocks[a.block] != log.blocks[b.block]) if more else (a.block != b.block):
             return False
-        if (a.made, a.written) != (b.made, b.written):
+        if (a.made, a.written, a.rewritten) != (b.made, b.written, b.rewritten):
             return False
         if not all(equal(x, y, operator.eq) for x, y in ((a.args, b.args), (a.kwargs, b.kwargs), (a.result, b.result))):
             return False
@@ -103,7 +103,8 @@ class Stretch:
         self.blocks: list[Any] = log.blocks
         self.engine: Any = log.engine
         self.starts: frozenset[int] = self._starts()
-        self.results: list[Result] = [result for result in results if result.same is None]
+        self.results: list[Result] = [result for result in results if result.same is None and result.of is None]
+        self._graded: list[Result] = [result for result in results if result.of is not None]
         self.aliases: list[tuple[Result, int]] = [(one, one.same) for one in results if one.same is not None]
         self.outlives: set[int] = {result.slot for result in results if result.outlives}
         self.slots: int = sum(len(call.made) for call in self.calls)
@@ -145,6 +146,7 @@ class Stretch:
         read = any(gradient.read for gradient in self.captured._gradients)
         self.may_start: bool = not (read or self.captured.written_early)
         self.guarded: list[Any] = [gradient.parameter for gradient in self.captured._gradients if gradient.used]
+        self._find_gradients()
         self._kept_gradients = [gradient for gradient in self.captured._gradients if gradient.replaced]
 
     def _capture(self, samples: tuple[Any, ...]) -> CapturedStep:
@@ -156,6 +158,9 @@ class Stretch:
         if not begun:
             return captured
         self.starts = frozenset()  # a step that adds to gradients is replayed as a whole
+        used = {id(root_of(tensor)) for tensor in self.logs[1].outside}
+        if any(id(root_of(before)) in used for _, before in begun):
+            raise Unpredictable("a gradient is used by itself")
         self.written_by, self._noted = {}, set()
         try:
             for parameter, before in begun:
@@ -180,6 +185,30 @@ class Stretch:
         if any(call.written for call in self.calls[: int(_STARTS[-1] * backward)]):  # such as running statistics
             return frozenset()
         return frozenset(int(share * backward) for share in _STARTS).difference(self.barriers)
+
+    def _find_gradients(self) -> None:
+        """Finds the gradients that the program reads or sets. A backward pass of the period must begin from none."""
+        used = {id(gradient.parameter): gradient for gradient in self.captured._gradients}
+        leaves: dict[int, Any] = {
+            each.slot: each.of for call in self.calls for each in call.made if each.of is not None
+        }
+        leaves.update({result.slot: result.of for result in self._graded})
+        found: dict[int, Any] = {slot: used.get(id(self.outside[number])) for slot, number in leaves.items()}
+        for gradient in found.values():
+            if gradient is None or not gradient.replaced:
+                raise Unpredictable("a gradient that is used by itself is not made in the step")
+            if gradient.copied or (gradient.read and gradient.before is not None):
+                raise Unpredictable("a gradient that is used by itself adds to one from before")
+        self.from_none: list[Any] = [gradient.parameter for gradient in found.values() if gradient.read]
+        # By slot: the gradients that leaves have at the end, and all results that are on their memory.
+        self.gradients: dict[int, Any] = {result.slot: found[result.slot] for result in self._graded}
+        places = {id(gradient.after._storage): gradient for gradient in found.values() if gradient.after is not None}
+        self.on_gradients: dict[int, Any] = {}
+        for result, captured in zip(self.results, self.captured.results()):
+            if id(captured._storage) in places:
+                if result.outlives:
+                    raise Unpredictable("a gradient shares its memory with another tensor")
+                self.on_gradients[result.slot] = places[id(captured._storage)]
 
     def _find_last_uses(self) -> None:
         uses: dict[int, int] = {}
@@ -207,12 +236,15 @@ class Stretch:
             outside[number] = tensor
         slots: list[Any] = [None] * self.slots
         read: dict[int, Any] = {}
+        stale: set[int] = set()  # copies of views that have been written since
         enabled = state.enabled
         block = -1
         with ExitStack() as stack:
             try:
                 for at, call in enumerate(self.calls):
                     if at in self.barriers:
+                        if stale:
+                            raise Unpredictable("a view is read, written and read again")
                         self._settle_views(slots, read)
                     if at in self.barriers or at in self.starts:
                         barrier(self.engine)
@@ -224,6 +256,7 @@ class Stretch:
                     run_again(call, slots, outside)
                     if not isinstance(call.target, OpRow) and at < len(self.calls) - 1:
                         self._note_written(at)
+                    stale.update(read.keys() & call.rewritten)
                     for slot in call.last_uses:
                         slots[slot] = None
             finally:
@@ -252,7 +285,7 @@ class Stretch:
         """Returns the same stretch with one part more, which ends at ``position``. The slots ``held``, which may be
         read there, are results too.
         """
-        known = {result.slot for result in self._all_results}
+        known = {result.slot for result in self._all_results if result.of is None}
         known.update(slot for slot, geometry in self.geometries.items() if geometry.overlaps)  # cannot be written
         more = [Result(slot, None, outlives=False) for slot in held if slot not in known]
         return Stretch(*self.logs, [*self._all_results, *more], {*self.barriers, position}, self.varied)
@@ -278,7 +311,7 @@ class Stretch:
 
     @property
     def _all_results(self) -> list[Result]:
-        return [*self.results, *(alias for alias, _ in self.aliases)]
+        return [*self.results, *(alias for alias, _ in self.aliases), *self._graded]
 
     def begin(self) -> Replay:
         """Begins to compute a period."""
@@ -290,9 +323,22 @@ class Stretch:
             _leave(gradient)
         replay.take_gradients()
 
+    def keep_gradients(self) -> None:
+        """Leaves all gradients to their parameters before a part that uses none: its launches may use their memory for
+        what the step computes before its gradients.
+        """
+        for gradient in self.held_gradients():
+            _leave(gradient, always=True)
 
-def _leave(gradient: Any) -> None:
-    """Leaves the tensor of the last replay's gradient, which this replay writes, to a program that refers to it."""
+    def held_gradients(self) -> list[Any]:
+        """Returns the gradients of the last replay that their parameters still have."""
+        return [gradient for gradient in self._kept_gradients if _held_gradient(gradient.parameter) is gradient.after]
+
+
+def _leave(gradient: Any, always: bool = False) -> None:
+    """Leaves the tensor of the last replay's gradient, which this replay writes, to a program that refers to it;
+    ``always``: to its parameter too.
+    """
     tensor = gradient.after
     if tensor is None:
         return
@@ -300,7 +346,7 @@ def _leave(gradient: Any) -> None:
     begins = gradient.before is tensor
     own = 3 + (_held_gradient(gradient.parameter) is tensor) + begins
     storage = tensor._storage
-    if getrefcount(tensor) <= own and getrefcount(storage) <= 3:
+    if not always and getrefcount(tensor) <= own and getrefcount(storage) <= 3:
         return
     gradient.after = _moved(tensor)
     if begins:
