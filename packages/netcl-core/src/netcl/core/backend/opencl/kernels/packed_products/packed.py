@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core.backend.opencl.templates import filled_program, largest_group, per_work_item, traits
+from netcl.core.backend.opencl.templates import Traits, filled_program, largest_group, per_work_item, traits
 from netcl.core.expr import Load
 from netcl.core.packed.formats import FORMATS, GROUP, Field, Format
 from netcl.core.process.opencl import cl
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _FEW = 4  # rows of x on a GPU for which the matrix is unpacked in registers
 _FEW_CPU = 32  # the same on a CPU; for 64 rows panels take about the same time
 _TILE = 4  # of them that a CPU multiplies together
-_LANES = 32  # work-items of a row of the matrix on a GPU
+_LANES = 32  # work-items of _NEAR rows of the matrix on a GPU
+_NEAR = 2
 _LOCAL = 128
 _UNITS = 4  # work-items of a core of a CPU; each rounds x, which takes as long as 20,000 numbers of the matrix
 _PANEL = 1 << 24  # numbers that are unpacked at a time
@@ -91,7 +92,7 @@ def program(format: str, dtype: str, kernel: str, defines: tuple[tuple[str, obje
     }
     own = (("LEVELS", int(bool(row.levels))), ("OFFSET", int(bool(row.offset))), ("ZERO", row.zero))
     sizes = (("GROUPS", row.block // GROUP), (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", GROUP // 2))
-    return filled_program(("storage", "packed_blocks", kernel), (*own, *sizes, *defines), parts)
+    return filled_program(("storage", "packed_blocks", *(("packed_around",) if kernel != "packed_unpack" else ()), kernel), (*own, *sizes, *defines), parts)
 
 
 def _columns(parts: Sequence[Any], format: str) -> int:
@@ -116,26 +117,45 @@ def packed_unpack(engine: Any, parts: Sequence[TensorT], *, format: str, dtype: 
     return out
 
 
-def _few(engine: Any, x: TensorT, parts: Sequence[TensorT], format: str, rows: int) -> TensorT:
-    """Returns the product of few rows of x, which reads the matrix once."""
+def packed_fused(
+    engine: Any,
+    x: TensorT,
+    parts: Sequence[TensorT],
+    extras: Sequence[TensorT | None] = (None, None, None),
+    *,
+    format: str,
+    eps: float = 0.0,
+    gate: str = "",
+) -> TensorT:
+    """Returns the product of few rows of x, which reads the matrix once, with norm, bias, gate and residual around."""
     device, row, count = traits(engine), FORMATS[format], x.shape[0]
+    rows = parts[0].shape[0] // (2 if gate else 1)
     out: TensorT = engine.empty((count, rows), x.dtype)
-    each = -(-rows // (_UNITS * device.units)) if device.is_cpu else 1
-    numbers = [np.int64(number) for number in (count, rows, x.shape[1] // row.block, each)]
-    if device.is_cpu:
-        tile = min(count, _TILE)
-        text = program(format, x.dtype, "packed_dots", dots_defines(row, tile))
-        locals_ = [cl.LocalMemory(size) for size in _local_sizes(tile, x.shape[1])]
-        engine.launch(
-            text, "packed_dots", (-(-count // tile), -(-rows // each)), (1, 1), [x, *parts, out, *locals_, *numbers]
-        )
+    given = [extra for extra in extras if extra is not None]
+    around = around_defines(*(extra is not None for extra in extras), gate=gate)
+    sizes = [np.int64(number) for number in (count, rows, x.shape[1] // row.block)]
+    tile = next((tile for tile in (min(count, _TILE), 1) if _fits(tile, x.shape[1], device)), 0)
+    if device.is_cpu and tile:
+        each = -(-rows // (_UNITS * device.units))
+        text = program(format, x.dtype, "packed_dots", (*dots_defines(row, tile), *around))
+        args = [cl.LocalMemory(size) for size in _local_sizes(tile, x.shape[1])]
+        args += [*sizes, np.int64(each), np.float32(eps)]
+        grid = -(-count // tile), -(-rows // each)
+        engine.launch(text, "packed_dots", grid, (1, 1), [x, *parts, *given, out, *args])
         return out
-    group = largest_group(_LOCAL, device)
+    group = 1 if device.is_cpu else largest_group(_LOCAL, device)
     lanes = min(_LANES, group)
-    text = program(format, x.dtype, "packed_rows", rows_defines(count, lanes, group))
-    size = -(-rows * lanes // group) * group
-    engine.launch(text, "packed_rows", (size,), (group,), [x, *parts, out, *numbers[1:]])
+    text = program(format, x.dtype, "packed_rows", (*rows_defines(count, lanes, group), *around))
+    sets = rows if gate else -(-rows // _NEAR)
+    size = -(-sets * lanes // group) * group
+    engine.launch(text, "packed_rows", (size,), (group,), [x, *parts, *given, out, *sizes[1:], np.float32(eps)])
     return out
+
+
+def around_defines(norm: bool, bias: bool, residual: bool, gate: str) -> tuple[tuple[str, object], ...]:
+    """Returns the definitions of packed_around.cl."""
+    gates = ("", "silu", "gelu")
+    return ("NORM", int(norm)), ("BIAS", int(bias)), ("RESIDUAL", int(residual)), ("GATE", gates.index(gate))
 
 
 def dots_defines(row: Format, tile: int) -> tuple[tuple[str, object], ...]:
@@ -147,13 +167,17 @@ def dots_defines(row: Format, tile: int) -> tuple[tuple[str, object], ...]:
 
 def rows_defines(count: int, lanes: int, group: int) -> tuple[tuple[str, object], ...]:
     """Returns the definitions of packed_rows.cl for ``count`` rows of x."""
-    return ("LANES", lanes), ("GROUP", group), ("ROWS", count)
+    return ("LANES", lanes), ("LANES1", int(lanes == 1)), ("GROUP", group), ("ROWS", count), ("NEAR", _NEAR)
 
 
 def _local_sizes(count: int, columns: int) -> tuple[int, int, int]:
     """Returns the bytes of rows of x in shorts, of their scales and of their sums, see packed_dots.cl."""
     padded = -(-columns // 256) * 8
     return 2 * count * columns, 4 * count * padded, 4 * count * padded
+
+
+def _fits(count: int, columns: int, device: Traits) -> bool:
+    return sum(_local_sizes(count, columns)) <= device.local_memory
 
 
 def _by_panels(engine: Any, x: TensorT, parts: Sequence[TensorT], format: str, turned: bool) -> TensorT:
@@ -194,8 +218,7 @@ def _move(
 def packed_product(engine: Any, x: TensorT, parts: Sequence[TensorT], *, format: str, turned: bool) -> TensorT:
     """Returns x (m, columns) times the transpose of a packed matrix, or ``turned`` x (m, rows) times the matrix."""
     device = traits(engine)
-    most = _FEW_CPU if device.is_cpu else _FEW
-    fits = sum(_local_sizes(min(x.shape[0], _TILE), x.shape[1])) <= device.local_memory
-    if turned or x.shape[0] > most or x.dtype == "float64" or (device.is_cpu and not fits):
+    most = _FEW_CPU if device.is_cpu and _fits(min(x.shape[0], _TILE), x.shape[1], device) else _FEW
+    if turned or x.shape[0] > most or x.dtype == "float64":
         return _by_panels(engine, x, parts, format, turned)
-    return _few(engine, x, parts, format, parts[0].shape[0])
+    return packed_fused(engine, x, parts, format=format)

@@ -2,8 +2,13 @@
 // of which a block has a fixed number of elements. codes(block, g), scale(block, g) and offset(block, g) are expressions of
 // the table of formats (netcl.core.packed.formats); block counts all blocks of the matrix.
 
-typedef uchar16 __attribute__((aligned(1))) packed_uchar16;
-typedef char16 __attribute__((aligned(1))) packed_char16;
+#ifdef __NV_CL_C_VERSION
+#define ALIGNED 16
+#else
+#define ALIGNED 1
+#endif
+typedef uchar16 __attribute__((aligned(ALIGNED))) packed_uchar16;
+typedef char16 __attribute__((aligned(ALIGNED))) packed_char16;
 
 #define byte(number) ((uchar16)((uchar)(number)))
 #define LANES16 (ushort16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
