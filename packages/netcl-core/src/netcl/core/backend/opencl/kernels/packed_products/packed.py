@@ -27,7 +27,7 @@ _LANES = 32  # work-items of _NEAR rows of the matrix on a GPU
 _NEAR = 2
 _LOCAL = 128
 _UNITS = 4  # work-items of a core of a CPU; each rounds x, which takes as long as 20,000 numbers of the matrix
-_PANEL = 1 << 24  # numbers that are unpacked at a time
+_PANEL, _PANEL_GPU = 1 << 24, 1 << 27  # numbers that are unpacked at a time
 _C = {"uint8": "uchar", "int8": "char", "uint16": "ushort", "float16": "half"}
 _FIELD = re.compile(r"\b(\w+)\(")
 
@@ -183,7 +183,7 @@ def _fits(count: int, columns: int, device: Traits) -> bool:
 def _by_panels(engine: Any, x: TensorT, parts: Sequence[TensorT], format: str, turned: bool) -> TensorT:
     """Returns the product of many rows of x: with panels of rows of the matrix that are unpacked for it."""
     rows, columns = parts[0].shape[0], _columns(parts, format)
-    step = max(1, _PANEL // columns)
+    step = max(1, (_PANEL if traits(engine).is_cpu else _PANEL_GPU) // columns)
     if rows <= step:
         whole: TensorT = packed_unpack(engine, parts, format=format, dtype=x.dtype)
         result: TensorT = engine.matmul(x, whole, transpose_b=not turned)

@@ -2,7 +2,7 @@
 //
 // NEAR rows of the matrix belong to LANES work-items: each takes every LANES-th group of sixteen columns for all ROWS rows of
 // x, which are loaded once for them, and the sums of the lanes are added in a tree. With a GATE the rows are n and n + rows.
-// LANES 1 is for CPUs without the local memory for packed_dots. Local memory: LANES > 1: one float per work-item.
+// Contraction of a*b+c into one rounding is allowed here. LANES 1 is for CPUs without the local memory for packed_dots. Local memory: LANES > 1: one float per work-item.
 
 $if LANES1
 #define SUM(v) (v)
@@ -32,11 +32,22 @@ static inline float of_lanes(const float v, __local float* sums, const int item,
 #endif
 $end
 
-#if defined(__NV_CL_C_VERSION) && defined(DTYPE_FLOAT32)
+// Buffers begin at multiples of these sizes, which NVIDIA's compiler has to know for loads of several numbers.
+#ifdef __NV_CL_C_VERSION
+$if DTYPE_FLOAT32
 #define XLOAD(p) (*(__global const float8*)(p))
+$else
+$if DTYPE_FLOAT16
+#define XLOAD(p) vloada_half8(0, (__global const half*)(p))
+$else
+#define XLOAD(p) as_float8(convert_uint8(*(__global const ushort8*)(p)) << 16)
+$end
+$end
 #else
 #define XLOAD(p) VLOAD(p)
 #endif
+
+#pragma OPENCL FP_CONTRACT ON
 
 $kernel LOOPS packed_rows(read STORAGE x, ${fields}, read STORAGE norm if NORM, read STORAGE bias if BIAS,
         read STORAGE residual if RESIDUAL, write STORAGE out, long rows, long blocks, float eps) {
@@ -58,7 +69,15 @@ $end
     if (first < rows)
         for (long i = lane; i < blocks * GROUPS; i += LANES) {
             float16 values[NEAR];
-            for (int a = 0; a < NEAR; a++) values[a] = numbers(${names}, own[a] * blocks + i / GROUPS, (int)(i % GROUPS));
+            float scale[NEAR], offset[NEAR];
+            for (int a = 0; a < NEAR; a++) {
+                const long block = own[a] * blocks + i / GROUPS;
+                values[a] = convert_float16(quants(${names}, block, (int)(i % GROUPS)));
+                scale[a] = scale_of(${names}, block, (int)(i % GROUPS));
+$if OFFSET
+                offset[a] = offset_of(${names}, block, (int)(i % GROUPS));
+$end
+            }
             for (int r = 0; r < ROWS; r++) {
                 __global const STORAGE* from = x + r * columns + i * 16;
                 float8 low = XLOAD(from), high = XLOAD(from + 8);
@@ -69,9 +88,16 @@ $if NORM
                 low *= XLOAD(norm + i * 16);
                 high *= XLOAD(norm + i * 16 + 8);
 $end
+$if OFFSET
+                const float8 numbers_of_x = low + high;
+                const float4 sum = numbers_of_x.lo + numbers_of_x.hi;
+$end
                 for (int a = 0; a < NEAR; a++) {
                     const float8 products = values[a].lo * low + values[a].hi * high;
-                    total[a][r] += products.lo + products.hi;
+                    total[a][r] += (products.lo + products.hi) * scale[a];
+$if OFFSET
+                    total[a][r] += sum * offset[a];
+$end
                 }
             }
         }
