@@ -99,7 +99,7 @@ def test_parts_of_the_keys(handle, monkeypatch, is_cpu):
 
 def test_the_number_of_parts():
     assert kernels.parts_of(9, 256, 2) == 1
-    assert kernels.parts_of(32, 8192, 132) == 9
+    assert kernels.parts_of(32, 8192, 132) == 32
     assert kernels.parts_of(32, 512, 132) == 2
 
 

@@ -24,24 +24,24 @@ _FEW = 4  # rows of x on a GPU for which the matrix is unpacked in registers
 _FEW_CPU = 32  # the same on a CPU; for 64 rows panels take about the same time
 _TILE = 4  # of them that a CPU multiplies together
 _LANES = 32  # work-items of _NEAR rows of the matrix on a GPU
-_NEAR = 2
+_NEAR = 4
 _LOCAL = 128
 _UNITS = 4  # work-items of a core of a CPU; each rounds x, which takes as long as 20,000 numbers of the matrix
 _PANEL, _PANEL_GPU = 1 << 24, 1 << 27  # numbers that are unpacked at a time
 _C = {"uint8": "uchar", "int8": "char", "uint16": "ushort", "float16": "half"}
-_FIELD = re.compile(r"\b(\w+)\(")
+_FIELD, _SHIFT = re.compile(r"\b(\w+)\("), re.compile(r"(<<|>>) byte\(")
 
 
 def _read(field: Field, index: str) -> str:
     """Returns the OpenCL C of a field at an index in a block."""
     if field.is_vector:
         kind = _C[field.dtype]
-        return f"(*(__global const packed_{kind}16*)({field.name} + block * {field.count} + 16 * ({index})))"
+        return f"as_uint4(*(__global const packed_{kind}16*)({field.name} + block * {field.count} + 16 * ({index})))"
     place = f"block * {field.count} + ({index})"
     if field.dtype == "float16":
         return f"vload_half({place}, {field.name})"
     if field.is_bits:
-        return f"convert_uchar16(((ushort16)({field.name}[{place}]) >> LANES16) & (ushort16)1)"
+        return f"as_uint4(convert_uchar16(((ushort16)({field.name}[{place}]) >> LANES16) & (ushort16)1))"
     return f"(float){field.name}[{place}]"
 
 
@@ -83,7 +83,8 @@ def program(format: str, dtype: str, kernel: str, defines: tuple[tuple[str, obje
         "declared": ", ".join(f"__global const {kind}* {name}" for name, kind in kinds.items()),
         "names": ", ".join(fields),
         "levels": ", ".join(map(str, row.levels)),
-        "codes": _in_c(row.codes, fields),
+        "of_row": ", ".join(f"{field.name} + base * {field.count}" for field in row.fields),
+        "codes": _in_c(_SHIFT.sub(r"\1 word(", row.codes), fields),
         "scale": _in_c(row.scale, fields),
         "offset": _in_c(row.offset, fields),
         "scale8": _in_c(row.scale, fields, eight).replace("power(", "power8("),
@@ -91,6 +92,7 @@ def program(format: str, dtype: str, kernel: str, defines: tuple[tuple[str, obje
         "offset8": _in_c(row.offset, fields, eight),
     }
     own = (("LEVELS", int(bool(row.levels))), ("OFFSET", int(bool(row.offset))), ("ZERO", row.zero))
+    own += (("SIGNED", int(bool(row.levels) or any(field.dtype == "int8" and field.is_vector for field in row.fields))),)
     sizes = (("GROUPS", row.block // GROUP), (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", GROUP // 2))
     return filled_program(("storage", "packed_blocks", *(("packed_around",) if kernel != "packed_unpack" else ()), kernel), (*own, *sizes, *defines), parts)
 
@@ -101,12 +103,11 @@ def _columns(parts: Sequence[Any], format: str) -> int:
 
 
 def _unpack(engine: Any, parts: Sequence[TensorT], format: str, out: TensorT, first: int) -> None:
-    row, device = FORMATS[format], traits(engine)
-    blocks = out.size // row.block
-    each = per_work_item(blocks, device, row.block)
-    numbers = [np.int64(number) for number in (first * out.shape[1] // row.block, blocks, each)]
+    device, groups = traits(engine), out.size // GROUP
+    each = per_work_item(groups, device, GROUP)
+    numbers = [np.int64(number) for number in (first * out.shape[1] // GROUP, groups, each)]
     text = program(format, out.dtype, "packed_unpack")
-    engine.launch(text, "packed_unpack", (-(-blocks // each),), None, [*parts, out, *numbers])
+    engine.launch(text, "packed_unpack", (-(-groups // each),), None, [*parts, out, *numbers])
 
 
 def packed_unpack(engine: Any, parts: Sequence[TensorT], *, format: str, dtype: str) -> TensorT:
@@ -146,8 +147,7 @@ def packed_fused(
     group = 1 if device.is_cpu else largest_group(_LOCAL, device)
     lanes = min(_LANES, group)
     text = program(format, x.dtype, "packed_rows", (*rows_defines(count, lanes, group), *around))
-    sets = rows if gate else -(-rows // _NEAR)
-    size = -(-sets * lanes // group) * group
+    size = -(--(-rows // (_NEAR // 2 if gate else _NEAR)) * lanes // group) * group
     engine.launch(text, "packed_rows", (size,), (group,), [x, *parts, *given, out, *sizes[1:], np.float32(eps)])
     return out
 

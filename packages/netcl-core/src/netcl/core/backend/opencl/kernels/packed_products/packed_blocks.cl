@@ -10,7 +10,9 @@
 typedef uchar16 __attribute__((aligned(ALIGNED))) packed_uchar16;
 typedef char16 __attribute__((aligned(ALIGNED))) packed_char16;
 
-#define byte(number) ((uchar16)((uchar)(number)))
+// The expressions of codes are of four words that have sixteen bytes: byte() is a number in each byte, word() one in each word.
+#define byte(number) ((uint4)((number) * 0x01010101u))
+#define word(number) ((uint4)(number))
 #define LANES16 (ushort16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
 
 // Half of 2 ** (exponent - 127): the scale E8M0 of levels that are doubled.
@@ -29,9 +31,9 @@ $end
 
 static inline char16 quants(${declared}, const size_t block, const int g) {
 $if LEVELS
-    return LOOK_UP((char16)(${levels}), ${codes});
+    return LOOK_UP((char16)(${levels}), as_uchar16(${codes}));
 $else
-    return convert_char16(${codes}) - (char)ZERO;
+    return as_char16(${codes}) - (char)ZERO;
 $end
 }
 

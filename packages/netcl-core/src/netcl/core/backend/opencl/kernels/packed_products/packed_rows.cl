@@ -1,8 +1,10 @@
 // Few rows of x times the transpose of a packed matrix: out[r, n] is the sum over k of x[r, k] * matrix[n, k].
 //
 // NEAR rows of the matrix belong to LANES work-items: each takes every LANES-th group of sixteen columns for all ROWS rows of
-// x, which are loaded once for them, and the sums of the lanes are added in a tree. With a GATE the rows are n and n + rows.
+// x, which are loaded once for them, and the sums of the lanes are added in a tree. With a GATE half of them are `rows` behind the others.
 // Contraction of a*b+c into one rounding is allowed here. LANES 1 is for CPUs without the local memory for packed_dots. Local memory: LANES > 1: one float per work-item.
+
+#define OWN (GATE ? NEAR / 2 : NEAR)
 
 $if LANES1
 #define SUM(v) (v)
@@ -57,9 +59,9 @@ $else
     __local float sums[GROUP];
     const int item = get_local_id(0), lane = item % LANES;
 $end
-    const long first = get_global_id(0) / LANES * (GATE ? 1 : NEAR), columns = blocks * GROUPS * 16;
+    const long first = get_global_id(0) / LANES * OWN, columns = blocks * GROUPS * 16;
     long own[NEAR];
-    for (int a = 0; a < NEAR; a++) own[a] = GATE ? first + a * rows : min(first + a, rows - 1);
+    for (int a = 0; a < NEAR; a++) own[a] = min(first + a % OWN, rows - 1) + a / OWN * rows;
     float4 total[NEAR][ROWS];
     float squares[ROWS];
     for (int r = 0; r < ROWS; r++) {
@@ -67,15 +69,21 @@ $end
         for (int a = 0; a < NEAR; a++) total[a][r] = 0;
     }
     if (first < rows)
-        for (long i = lane; i < blocks * GROUPS; i += LANES) {
+        for (int i = lane; i < (int)blocks * GROUPS; i += LANES) {
             float16 values[NEAR];
             float scale[NEAR], offset[NEAR];
             for (int a = 0; a < NEAR; a++) {
-                const long block = own[a] * blocks + i / GROUPS;
-                values[a] = convert_float16(quants(${names}, block, (int)(i % GROUPS)));
-                scale[a] = scale_of(${names}, block, (int)(i % GROUPS));
+                const size_t base = own[a] * blocks;
+                const int block = i / GROUPS, g = i % GROUPS;
+                scale[a] = scale_of(${of_row}, block, g);
+                offset[a] = -ZERO * scale[a];
 $if OFFSET
-                offset[a] = offset_of(${names}, block, (int)(i % GROUPS));
+                offset[a] += offset_of(${of_row}, block, g);
+$end
+$if SIGNED
+                values[a] = convert_float16(quants(${of_row}, block, g));
+$else
+                values[a] = convert_float16(as_uchar16(quants(${of_row}, block, g) + (char)ZERO));
 $end
             }
             for (int r = 0; r < ROWS; r++) {
@@ -88,14 +96,14 @@ $if NORM
                 low *= XLOAD(norm + i * 16);
                 high *= XLOAD(norm + i * 16 + 8);
 $end
-$if OFFSET
+$if OFFSET or ZERO
                 const float8 numbers_of_x = low + high;
                 const float4 sum = numbers_of_x.lo + numbers_of_x.hi;
 $end
                 for (int a = 0; a < NEAR; a++) {
                     const float8 products = values[a].lo * low + values[a].hi * high;
                     total[a][r] += (products.lo + products.hi) * scale[a];
-$if OFFSET
+$if OFFSET or ZERO
                     total[a][r] += sum * offset[a];
 $end
                 }
@@ -111,13 +119,14 @@ $end
             value[a] = SUM((four.x + four.y) + (four.z + four.w)) * inverse;
         }
         if (lane == 0)
-            for (int a = 0; a < NEAR && first + (GATE ? 0 : a) < rows; a++) {
+            for (int a = 0; a < OWN && first + a < rows; a++) {
+                float result = value[a];
+                const long to = r * rows + own[a];
 $if BIAS
-                value[a] += LOAD(bias, own[a]);
+                result += LOAD(bias, own[a]);
+                if (GATE) value[(a + OWN) % NEAR] += LOAD(bias, own[a] + rows);
 $end
-                if (GATE && a == 0) continue;
-                float result = GATE ? gated(value[0]) * value[a] : value[a];
-                const long to = r * rows + (GATE ? first : own[a]);
+                if (GATE) result = gated(result) * value[(a + OWN) % NEAR];
 $if RESIDUAL
                 result += LOAD(residual, to);
 $end

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from netcl.core.tensor.data import TensorT
 
 _GROUP = 128
+_PER_UNIT = 8  # groups
 _CHUNK = 256  # keys at a time, and for a group at least
 _KINDS = {"float16": "half", "bfloat16": "ushort", "float32": "float"}
 
@@ -37,8 +38,8 @@ def _parts(size: int, group: int) -> int:
 
 
 def parts_of(groups: int, places: int, units: int) -> int:
-    """Returns the number of parts of the keys, so that there are two groups for a compute unit if there are keys."""
-    return max(1, min(-(-2 * units // groups), places // _CHUNK))
+    """Returns the number of parts of the keys, so that each compute unit has some groups if there are keys."""
+    return max(1, min(-(-_PER_UNIT * units // groups), places // _CHUNK))
 
 
 def cached_attention(
