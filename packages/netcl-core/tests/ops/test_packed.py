@@ -156,8 +156,9 @@ def test_one_launch_has_the_norm_the_bias_the_gate_and_the_residual(engine, name
         given = extras(rng, count, 38, w.shape[1], gate)
         for chosen in (tuple(given), ("residual",), ("bias",)) if count == 1 else (tuple(given),):
             some = {key: given[key] for key in chosen}
-            found = ops.packed_linear(Tensor.from_host(x), w, **{key: Tensor.from_host(v) for key, v in some.items()},
-                                      gate=gate)
+            found = ops.packed_linear(
+                Tensor.from_host(x), w, **{key: Tensor.from_host(v) for key, v in some.items()}, gate=gate
+            )
             close(found.numpy(), around(x, numbers, **some, gate=gate), 3 * NEAR)
 
 
@@ -172,8 +173,11 @@ def test_one_launch_as_a_gpu(handle, name):
             x = rng.standard_normal((count, w.shape[1])).astype(np.float32)
             given = extras(rng, count, 14, w.shape[1], gate)
             tensors = {key: Tensor.from_host(value) for key, value in given.items()}
-            close(ops.packed_linear(Tensor.from_host(x), w, **tensors, gate=gate).numpy(),
-                  around(x, numbers, **given, gate=gate), 4e-6)
+            close(
+                ops.packed_linear(Tensor.from_host(x), w, **tensors, gate=gate).numpy(),
+                around(x, numbers, **given, gate=gate),
+                4e-6,
+            )
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 31, 32, 33, 64])

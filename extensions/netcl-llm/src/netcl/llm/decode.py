@@ -16,7 +16,7 @@ from netcl.runtime.capture import CapturedStep, capture
 __all__ = ["CHUNKS", "Lanes"]
 
 Array = np.ndarray[Any, Any]
-# Tokens of a prefill at a time: the smallest that holds the rest if that is half of it, else the largest within the rest.
+# Tokens of a prefill at a time: the smallest that holds the rest if that is half of it, else the largest within it.
 CHUNKS = (16, 64, 256, 1024, 2048)
 
 

@@ -29,6 +29,13 @@ Source = Callable[[str, tuple[int, ...]], Weight]
 _STD = 0.02
 
 
+def _finished(y: Tensor, gate: str, residual: Tensor | None) -> Tensor:
+    if gate:
+        first, second = ag.chunk(y, 2, axis=-1)
+        y = ag.mul(_GATES[gate](first), second)
+    return y if residual is None else ag.add(y, residual)
+
+
 def random_source(device: Any = None, dtype: str = "float32") -> Source:
     """Returns the source of a new model: normal matrices, norms of ones, biases of zeros."""
     queue = nn.Linear(1, 1, device=device).weight.queue
@@ -66,11 +73,7 @@ class _Matrix(nn.Module):
             weight, eps = (None, 1e-6) if norm is None else (norm.scale, norm.eps)
             y: Tensor = ag.packed_linear(x, self.packed, bias, weight, residual, eps=eps, gate=gate)
             return y
-        y = ag.linear(x if norm is None else norm(x), self.weight, bias)
-        if gate:
-            first, second = ag.chunk(y, 2, axis=-1)
-            y = ag.mul(_GATES[gate](first), second)
-        return y if residual is None else ag.add(y, residual)
+        return _finished(ag.linear(x if norm is None else norm(x), self.weight, bias), gate, residual)
 
     def embed(self, ids: Tensor) -> Tensor:
         return ag.embedding(ids, self.weight) if self.packed is None else self.packed.rows(ids)
@@ -133,9 +136,7 @@ class Projection(nn.Module):
         self.register_parameter("bias", None if joined is None else nn.Parameter(joined))
         self.adapters: nn.ModuleDict = nn.ModuleDict({})
 
-    def forward(
-        self, x: Tensor, norm: _Norm | None = None, residual: Tensor | None = None, gate: str = ""
-    ) -> Tensor:
+    def forward(self, x: Tensor, norm: _Norm | None = None, residual: Tensor | None = None, gate: str = "") -> Tensor:
         """Returns the joined outputs for x, normalized; then ``gate`` joins two halves, and ``residual`` is added."""
         if len(self.matrices) == 1 and not len(self.adapters):
             whole: Tensor = self.matrices[0](x, self.bias, norm, residual, gate)
@@ -149,17 +150,8 @@ class Projection(nn.Module):
             for at, name in enumerate(self.sizes):
                 if name in self.adapters:
                     parts[at] = ag.add(parts[at], self.adapters[name](x))
-            if gate:
-                return self._after(ag.mul(_GATES[gate](parts[0]), parts[1]), residual)
             y = ag.cat(parts, axis=-1) if len(parts) > 1 else parts[0]
-        if gate:
-            first, second = ag.chunk(y, 2, axis=-1)
-            y = ag.mul(_GATES[gate](first), second)
-        return self._after(y, residual)
-
-    @staticmethod
-    def _after(y: Tensor, residual: Tensor | None) -> Tensor:
-        return y if residual is None else ag.add(y, residual)
+        return _finished(y, gate, residual)
 
     def replace(self, weights: Sequence[Weight]) -> None:
         """Puts other weights, one for each layer, in place of its own."""
@@ -225,13 +217,9 @@ class _Norm(nn.Module):
 
 
 class _Angles:
-    """Cosines and sines of positions (..., T, dim / 2), and the mask, of the layers of one kind.
+    """Cosines and sines of positions (..., T, dim / 2), and the mask, of the layers of one kind."""
 
-    ``turns`` (N, 1, T, 2, 2, dim / 2) has the rotation of each pair, if a whole head turns: a sum over an axis of two
-    is one launch, where halves would be copied.
-    """
-
-    def __init__(self, decoder: Decoder, rope: Rope, places: Tensor, mask: Tensor | None, whole: bool) -> None:
+    def __init__(self, decoder: Decoder, rope: Rope, places: Tensor, mask: Tensor | None) -> None:
         queue, dtype = places.queue, decoder.dtype
         steps = decoder.made((rope, id(queue)), queue, lambda: rope.frequencies().astype(np.float32))
         angles = ag.mul(ag.unsqueeze(ag.cast(places, dtype="float32"), -1), steps)
@@ -241,21 +229,11 @@ class _Angles:
         if rope.scale != 1.0:
             cosine, sine = ag.mul(cosine, rope.scale), ag.mul(sine, rope.scale)
         self.dim, self.mask = rope.dim, mask
-        self.turns: Tensor | None = None
-        if whole:
-            same = decoder.made(("same", id(queue)), queue, lambda: np.eye(2, dtype=np.float32)[..., None])
-            other = decoder.made(("other", id(queue)), queue, lambda: np.array([[[0], [-1]], [[1], [0]]], np.float32))
-            cosine, sine = (ag.reshape(x, (*x.shape[:-1], 1, 1, x.shape[-1])) for x in (cosine, sine))
-            self.turns = ag.cast(ag.add(ag.mul(cosine, same), ag.mul(sine, other)), dtype=dtype)
-        else:
-            self.cosine, self.sine = ag.cast(cosine, dtype=dtype), ag.cast(sine, dtype=dtype)
+        self.cosine, self.sine = ag.cast(cosine, dtype=dtype), ag.cast(sine, dtype=dtype)
 
     def turn(self, x: Tensor) -> Tensor:
         """Returns x (N, heads, T, D) turned by its positions: pairs are (i, i + dim / 2)."""
         half, rest = self.dim // 2, x.shape[-1] - self.dim
-        if self.turns is not None:
-            pairs = ag.reshape(x, (*x.shape[:-1], 1, 2, half))
-            return ag.reshape(ag.sum(ag.mul(pairs, self.turns), axis=-2), x.shape)
         a, b = ag.narrow(x, -1, 0, half), ag.narrow(x, -1, half, half)
         turned = [
             ag.sub(ag.mul(a, self.cosine), ag.mul(b, self.sine)),
@@ -340,25 +318,13 @@ class _Mlp(nn.Module):
     def __init__(self, source: Source, name: str, config: Config) -> None:
         super().__init__()
         size, self.activation = config.intermediate_size, "silu" if config.activation == "silu" else "gelu"
-        self._gate: Tensor | None = None
         self.gate_up = Projection(
             source, name, config.hidden_size, {"gate_proj": size, "up_proj": size}, config.mlp_bias
         )
         self.down = Projection(source, name, size, {"down_proj": config.hidden_size}, config.mlp_bias)
 
     def forward(self, x: Tensor, norm: _Norm, residual: Tensor | None) -> Tensor:
-        if x.shape[1] == 1 or ag.is_grad_enabled():
-            return self.down(self.gate_up(x, norm, gate=self.activation), residual=residual)
-        # A product over an axis of two is one launch, where halves would be copied.
-        y = self.gate_up(x, norm)
-        y = ag.reshape(y, (*y.shape[:-1], 2, -1))
-        first = self._is_gate(y.queue)
-        return self.down(ag.prod(ag.where(first, _GATES[self.activation](y), y), axis=-2), residual=residual)
-
-    def _is_gate(self, queue: Any) -> Tensor:
-        if self._gate is None or self._gate.queue is not queue:
-            self._gate = Tensor.from_host(queue, np.array([[True], [False]]), persistent=True)
-        return self._gate
+        return self.down(self.gate_up(x, norm, gate=self.activation), residual=residual)
 
 
 class _Block(nn.Module):
@@ -376,9 +342,7 @@ class _Block(nn.Module):
         self.mlp = _Mlp(source, f"{name}.mlp", config)
         self.post_mlp_norm = norm("post_feedforward_layernorm") if config.post_norms else None
 
-    def forward(
-        self, x: Tensor, angles: _Angles | _Turns, layer: int = 0, cache: Extension | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, angles: _Angles | _Turns, layer: int = 0, cache: Extension | None = None) -> Tensor:
         norm = self.post_attention_norm
         y = self.attention(x, self.input_norm, x if norm is None else None, angles, layer, cache)
         x = y if norm is None else ag.add(x, norm(y))
@@ -490,8 +454,7 @@ class Decoder(nn.Module):
             mask = None if new is None and window is None else ag.le(keys, queries)
             if window is not None and mask is not None:
                 mask = ag.logical_and(mask, ag.gt(keys, ag.sub(queries, window)))
-            whole = new is not None and rope.dim == config.head_dim
-            kinds[local] = _Angles(self, rope, places, mask, whole)
+            kinds[local] = _Angles(self, rope, places, mask)
         return kinds
 
     def made(self, key: Any, queue: Any, values: Callable[[], Any]) -> Tensor:

@@ -37,15 +37,16 @@ def cached_attention(
     fits = heads > 0 and x.shape == (rows, (heads + 2 * kv_heads) * size) and values.shape == keys.shape
     if not fits or heads % kv_heads or used.shape != (rows,) or size % 8 or not places:
         raise ShapeError(
-            f"cached_attention: expected x (rows, (heads + 2 kv heads) * size), keys and values (rows, kv heads, places, "
-            f"size), used (rows,) and sizes of whole eights, got {x.shape}, {keys.shape}, {values.shape}, {used.shape}",
+            f"cached_attention: expected x (rows, (heads + 2 kv heads) * size), keys and values (rows, kv heads, "
+            f"places, size), used (rows,) and sizes of whole eights, "
+            f"got {x.shape}, {keys.shape}, {values.shape} and {used.shape}",
             op="cached_attention",
         )
     turned = turns.ndim == 2 and turns.shape[0] >= places and turns.shape[1] <= size and not turns.shape[1] % 2
     if not turned or len(norms) not in (0, 2) or any(norm.shape != (size,) for norm in norms):
         raise ShapeError(
-            f"cached_attention: expected turns of at least {places} places and at most {size} numbers, and two norms of "
-            f"{size} numbers or none, got {turns.shape} and {[norm.shape for norm in norms]}",
+            f"cached_attention: expected turns of at least {places} places and at most {size} numbers, and two norms "
+            f"of {size} numbers or none, got {turns.shape} and {[norm.shape for norm in norms]}",
             op="cached_attention",
         )
     dtypes = {norm.dtype for norm in norms} | {x.dtype}

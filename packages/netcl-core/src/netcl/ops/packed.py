@@ -219,9 +219,7 @@ def packed_linear(
     if (given or gate) and not is_recorded and 0 < flat.shape[0] <= _FUSED_ROWS:
         if residual is not None:
             given["residual"] = reshape(residual, (flat.shape[0], shape[-1]))
-        fused = packed_fused(
-            flat, *w.parts, *given.values(), format=w.format, extras=tuple(given), eps=eps, gate=gate
-        )
+        fused = packed_fused(flat, *w.parts, *given.values(), format=w.format, extras=tuple(given), eps=eps, gate=gate)
         return reshape(fused, shape)  # type: ignore[no-any-return]
     flat = flat if norm is None else rms_norm(flat, (w.shape[1],), norm, eps)
     y = packed_product(flat, *w.parts, format=w.format)

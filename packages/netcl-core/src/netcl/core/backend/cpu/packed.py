@@ -45,7 +45,9 @@ def _fused(x: Array, parts: Sequence[Array], extras: Sequence[Array | None], out
     left = widened(x, dtype)
     if norm is not None:
         left = left / np.sqrt((left * left).mean(-1, keepdims=True) + np.float32(eps)) * norm
-    y = np.concatenate([left @ unpacked(format, [part[rows] for part in parts]).T for rows in _panels(parts, x.shape[1])], 1)
+    y = np.concatenate(
+        [left @ unpacked(format, [part[rows] for part in parts]).T for rows in _panels(parts, x.shape[1])], 1
+    )
     y = y if bias is None else y + bias
     if gate:
         first, second = np.split(y, 2, -1)

@@ -92,9 +92,15 @@ def program(format: str, dtype: str, kernel: str, defines: tuple[tuple[str, obje
         "offset8": _in_c(row.offset, fields, eight),
     }
     own = (("LEVELS", int(bool(row.levels))), ("OFFSET", int(bool(row.offset))), ("ZERO", row.zero))
-    own += (("SIGNED", int(bool(row.levels) or any(field.dtype == "int8" and field.is_vector for field in row.fields))),)
+    own += (
+        ("SIGNED", int(bool(row.levels) or any(field.dtype == "int8" and field.is_vector for field in row.fields))),
+    )
     sizes = (("GROUPS", row.block // GROUP), (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", GROUP // 2))
-    return filled_program(("storage", "packed_blocks", *(("packed_around",) if kernel != "packed_unpack" else ()), kernel), (*own, *sizes, *defines), parts)
+    return filled_program(
+        ("storage", "packed_blocks", *(("packed_around",) if kernel != "packed_unpack" else ()), kernel),
+        (*own, *sizes, *defines),
+        parts,
+    )
 
 
 def _columns(parts: Sequence[Any], format: str) -> int:
@@ -147,7 +153,8 @@ def packed_fused(
     group = 1 if device.is_cpu else largest_group(_LOCAL, device)
     lanes = min(_LANES, group)
     text = program(format, x.dtype, "packed_rows", (*rows_defines(count, lanes, group), *around))
-    size = -(--(-rows // (_NEAR // 2 if gate else _NEAR)) * lanes // group) * group
+    sets = -(-rows // (_NEAR // 2 if gate else _NEAR))
+    size = -(-sets * lanes // group) * group
     engine.launch(text, "packed_rows", (size,), (group,), [x, *parts, *given, out, *sizes[1:], np.float32(eps)])
     return out
 

@@ -1,4 +1,4 @@
-// What is around a product of few rows: x may be normalized, and the sum of a row of the matrix gets a bias, a gate and a residual.
+// Around a product of few rows: x may be normalized, and the sum of a row of the matrix gets a bias, a gate and a residual.
 
 $if NORM
 #define NUMBERS(row, at) (VLOAD((row) + (at)) * inverse * VLOAD(norm + (at)))

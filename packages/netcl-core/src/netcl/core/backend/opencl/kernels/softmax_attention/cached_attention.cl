@@ -30,10 +30,8 @@ static inline float across(const float8 v) {
 $if ALONE
 #define JOINED(x, join) (x)
 #define BARRIER
-#define QLOAD(p) vload8(0, p)
 $else
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE);
-#define QLOAD(p) (*(__local const float8*)(p))
 #define JOINED(x, join) joined_##join(x, numbers, item)
 $for i < TWO
 static inline float joined_${i}(const float x, __local float* numbers, const int item) {
@@ -111,9 +109,9 @@ $end
             if (j < stored) {
                 __global const KIND* from = own_keys + (first + j) * SIZE;
 #pragma unroll
-                for (int d = 0; d < SIZE; d += 8) products += QLOAD(q + d) * KLOAD(from + d);
+                for (int d = 0; d < SIZE; d += 8) products += vload8(0, q + d) * KLOAD(from + d);
             } else {
-                for (int d = 0; d < SIZE; d += 8) products += QLOAD(q + d) * QLOAD(k + d);
+                for (int d = 0; d < SIZE; d += 8) products += vload8(0, q + d) * vload8(0, k + d);
             }
             float score = across(products);
             if (cap > 0) score = cap * tanh(score / cap);
