@@ -12,6 +12,7 @@ from netcl.core import Tensor, packed
 from netcl.core.backend.opencl.kernels.packed_products import packed as kernels
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.testing.conformance import masked
+from netcl.runtime.capture import capture
 
 STORED = np.load(Path(__file__).with_name("packed_blocks.npz"))
 NAMES = sorted(packed.FORMATS)
@@ -186,6 +187,18 @@ def test_all_counts_of_rows(engine, count):
         w, numbers = matrix(name, 23, 1 if packed.FORMATS[name].block > 32 else 9)
         x = np.random.default_rng(count).standard_normal((count, w.shape[1])).astype(np.float32)
         close(ops.packed_linear(Tensor.from_host(x), w).numpy(), x.astype(np.float64) @ numbers.T, NEAR)
+
+
+def test_eager_and_captured_products_are_equal_to_the_bit(engine):
+    w, _ = matrix("Q4_1", 12, 4)
+    rng = np.random.default_rng(7)
+    given = {key: Tensor.from_host(value) for key, value in extras(rng, 2, 12, 128, "silu").items()}
+
+    def layer(x):
+        return ops.packed_linear(x, w, **given, gate="silu")
+
+    x = Tensor.from_host(rng.standard_normal((2, 128)).astype(np.float32))
+    np.testing.assert_array_equal(capture(layer, x).replay(x).numpy(), layer(x).numpy())
 
 
 def test_rows_that_do_not_fit_the_local_memory(handle):

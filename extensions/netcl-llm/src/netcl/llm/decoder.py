@@ -295,7 +295,8 @@ class _Attention(nn.Module):
         eps = 1e-6 if self.q_norm is None else self.q_norm.eps
         keys, values = turns.cache.layers[layer]
         options = {"scale": self.scale, "window": turns.window, "cap": self.cap or 0.0, "eps": eps}
-        return ag.cached_attention(y, keys, values, turns.cache.used, turns.table, *norms, **options)
+        attended: Tensor = ag.cached_attention(y, keys, values, turns.cache.used, turns.table, *norms, **options)
+        return attended
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         grouped, cap = self.heads != self.kv_heads, self.cap

@@ -57,9 +57,8 @@ def cached_attention(
             f"int32 and turns in float32, got {x.dtype}, {keys.dtype}, {values.dtype}, {used.dtype} and {turns.dtype}",
             op="cached_attention",
         )
-    options = {"scale": scale, "window": window, "cap": cap, "eps": eps}
-    result = engine.cached_attention(x, keys, values, used, turns, norms, **options)
+    result = engine.cached_attention(x, keys, values, used, turns, norms, scale=scale, window=window, cap=cap, eps=eps)
     for table in (keys, values):
         table._storage.written()
     flush((keys, values))
-    return result  # type: ignore[no-any-return]
+    return result

@@ -170,7 +170,7 @@ def packed_fused(
         raise ArgumentError(f"packed_fused: expected silu or gelu as gate and an even number of rows, got {gate!r}")
     if 0 < x.shape[0] <= _FUSED_ROWS and x.dtype != "float64" and rows * columns:
         extra = [given.get(name) for name in _EXTRAS]
-        return engine.packed_fused(x, fields, extra, format=format, eps=eps, gate=gate)  # type: ignore[no-any-return]
+        return engine.packed_fused(x, fields, extra, format=format, eps=eps, gate=gate)
     norm = given.get("norm")
     x = x if norm is None else rms_norm(x, (columns,), norm, eps)
     return _finished(packed_product(x, *fields, format=format), gate, given.get("bias"), given.get("residual"))
