@@ -68,7 +68,7 @@ def test_a_captured_step_reads_the_packed_weight(handle):
     assert step.replays > 0
 
 
-def test_norm_gate_and_residual_have_gradients_and_jitted_products_the_same_bits(engine):
+def test_norm_gate_and_residual_have_gradients_and_jitted_products_the_same_bits():
     w, x, _ = arrays("Q8_0", 6, 2)
     others = {"bias": 6, "norm": 256, "residual": (2, 3)}
     given = {name: Tensor.from_host(RNG.standard_normal(size).astype(np.float32)) for name, size in others.items()}

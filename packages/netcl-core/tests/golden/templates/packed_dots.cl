@@ -10,7 +10,6 @@
 #define ROWS 4
 #define SINGLE 0
 #define WHOLE 0
-#define CENTER 0
 #define NORM 0
 #define BIAS 0
 #define RESIDUAL 0
@@ -47,6 +46,13 @@ typedef char16 __attribute__((aligned(ALIGNED))) packed_char16;
 #define word(number) ((uint4)(number))
 #define LANES16 (ushort16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
 
+// PoCL 3 converts a half by a dozen instructions.
+#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
+#define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
+#else
+#define HALF_AT(i, p) vload_half(i, p)
+#endif
+
 // Half of 2 ** (exponent - 127): the scale E8M0 of levels that are doubled.
 static inline float power(const float exponent) {
     const uint e = (uint)exponent;
@@ -58,7 +64,7 @@ static inline char16 quants(__global const half* d, __global const uchar* qs, co
     return as_char16((as_uint4(*(__global const packed_uchar16*)(qs + block * 16 + 16 * (0))) >> word(4 * g)) & byte(15)) - (char)ZERO;
 }
 
-static inline float scale_of(__global const half* d, __global const uchar* qs, const size_t block, const int g) { return vload_half(block * 1 + (0), d); }
+static inline float scale_of(__global const half* d, __global const uchar* qs, const size_t block, const int g) { return HALF_AT(block * 1 + (0), d); }
 
 
 static inline float16 numbers(__global const half* d, __global const uchar* qs, const size_t block, const int g) {
@@ -75,8 +81,7 @@ static inline float gated(const float x) {
 }
 // packed_rows.cl for CPUs: x is rounded to shorts, and products of shorts are added in pairs, for which processors have an
 // instruction. 32 neighbours of x have one scale, a power of two, so that numbers of few bits keep their value. The scales of
-// eight times 32 numbers are computed together. Quants are less CENTER, so that the compiler takes them for signed numbers, and
-// the offset of the matrix contains CENTER.
+// eight times 32 numbers are computed together.
 //
 // A work-item rounds ROWS rows of x for itself, and has `each` rows of the result. Local memory: the shorts of x, their scales
 // and their sums. Rows of x with a number that is not finite, or of sums beyond float32, are multiplied as floats, unrounded.
@@ -102,8 +107,8 @@ static inline int8 pairs(const short16 a, const short16 b) {
 #endif
 }
 
-static inline short16 centered(__global const half* d, __global const uchar* qs, const size_t block, const int g) {
-    return convert_short16(quants(d, qs, block, g) - (char)CENTER);
+static inline short16 shorts_of(__global const half* d, __global const uchar* qs, const size_t block, const int g) {
+    return convert_short16(quants(d, qs, block, g));
 }
 
 static inline float across(const float8 v) {
@@ -129,7 +134,7 @@ static inline void rounded(const float8 a, const float8 b, const float8 c, const
 
 #define LOW(j) quants_of(block + (j), 0)
 #define HIGH(j) quants_of(block + (j), 1)
-#define quants_of(block, g) centered(d, qs, block, g)
+#define quants_of(block, g) shorts_of(d, qs, block, g)
 
 // Adds the products of the part j of eight times 32 numbers.
 #define ADD(r, j) \
@@ -207,7 +212,7 @@ __kernel LOOPS void packed_dots(
                     const float8 factor = vload8(0, factors + r * eights * 8 + start);
                     vstore8(scale * factor, 0, each_scale[r]);
                 }
-                if (count == 8 && skipped == 0) {
+                if (count - skipped == 8) {
                     PART(0) PART(1) PART(2) PART(3) PART(4) PART(5) PART(6) PART(7)
                 } else {
                     for (int j = skipped; j < count; j++) PART(j)

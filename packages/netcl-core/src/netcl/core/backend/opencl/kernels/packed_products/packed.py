@@ -39,7 +39,7 @@ def _read(field: Field, index: str) -> str:
         return f"as_uint4(*(__global const packed_{kind}16*)({field.name} + block * {field.count} + 16 * ({index})))"
     place = f"block * {field.count} + ({index})"
     if field.dtype == "float16":
-        return f"vload_half({place}, {field.name})"
+        return f"HALF_AT({place}, {field.name})"
     if field.is_bits:
         return f"as_uint4(convert_uchar16(((ushort16)({field.name}[{place}]) >> LANES16) & (ushort16)1))"
     return f"(float){field.name}[{place}]"
@@ -168,8 +168,7 @@ def around_defines(norm: bool, bias: bool, residual: bool, gate: str) -> tuple[t
 def dots_defines(row: Format, tile: int) -> tuple[tuple[str, object], ...]:
     """Returns the definitions of packed_dots.cl for a format and ``tile`` rows of x."""
     own_scales = int("scales(g)" in row.scale)
-    center = 8 if row.offset else 0
-    return ("ROWS", tile), ("SINGLE", own_scales), ("WHOLE", int(row.block > 32)), ("CENTER", center)
+    return ("ROWS", tile), ("SINGLE", own_scales), ("WHOLE", int(row.block > 32))
 
 
 def rows_defines(count: int, lanes: int, group: int) -> tuple[tuple[str, object], ...]:

@@ -1,7 +1,6 @@
 // packed_rows.cl for CPUs: x is rounded to shorts, and products of shorts are added in pairs, for which processors have an
 // instruction. 32 neighbours of x have one scale, a power of two, so that numbers of few bits keep their value. The scales of
-// eight times 32 numbers are computed together. Quants are less CENTER, so that the compiler takes them for signed numbers, and
-// the offset of the matrix contains CENTER.
+// eight times 32 numbers are computed together.
 //
 // A work-item rounds ROWS rows of x for itself, and has `each` rows of the result. Local memory: the shorts of x, their scales
 // and their sums. Rows of x with a number that is not finite, or of sums beyond float32, are multiplied as floats, unrounded.
@@ -27,8 +26,8 @@ static inline int8 pairs(const short16 a, const short16 b) {
 #endif
 }
 
-static inline short16 centered(${declared}, const size_t block, const int g) {
-    return convert_short16(quants(${names}, block, g) - (char)CENTER);
+static inline short16 shorts_of(${declared}, const size_t block, const int g) {
+    return convert_short16(quants(${names}, block, g));
 }
 
 static inline float across(const float8 v) {
@@ -59,7 +58,7 @@ $else
 #define LOW(j) quants_of(block + (j), 0)
 #define HIGH(j) quants_of(block + (j), 1)
 $end
-#define quants_of(block, g) centered(${names}, block, g)
+#define quants_of(block, g) shorts_of(${names}, block, g)
 
 // Adds the products of the part j of eight times 32 numbers.
 $if SINGLE
@@ -157,10 +156,10 @@ $end
 $if OFFSET
                     float8 sum = vload8(0, sums + r * eights * 8 + start);
                     if (skipped) sum = select((float8)0, sum, EIGHT >= skipped);
-                    more[r] += (offset + CENTER * scale) * sum;
+                    more[r] += offset * sum;
 $end
                 }
-                if (count == 8 && skipped == 0) {
+                if (count - skipped == 8) {
                     PART(0) PART(1) PART(2) PART(3) PART(4) PART(5) PART(6) PART(7)
                 } else {
                     for (int j = skipped; j < count; j++) PART(j)
