@@ -374,7 +374,7 @@ def _rows() -> Instances:
     for format, row in FORMATS.items():
         for name, dtypes in (("packed_unpack", FLOATS), ("packed_rows", ("float32",)), ("packed_dots", ("float32",))):
             for dtype in dtypes:
-                plain = packed.around_defines(False, False, False, "")
+                plain = packed.around_defines("", False, False, False)
                 defines = {
                     "packed_dots": (*packed.dots_defines(row, 4), *plain),
                     "packed_rows": (*packed.rows_defines(1, 32, 128), *plain),
@@ -384,7 +384,7 @@ def _rows() -> Instances:
         ("packed_dots", packed.dots_defines(FORMATS["Q4_1"], 1)),
         ("packed_rows", packed.rows_defines(1, 32, 128)),
     ):
-        defines = (*own, *packed.around_defines(True, True, True, "silu"))
+        defines = (*own, *packed.around_defines("silu", True, True, True))
         yield f"{name}/Q4_1_around", partial(packed.program, "Q4_1", "float32", name, defines)
     for group, kind in ((1, "float32"), (128, "bfloat16")):
         text = partial(cached_attention.program, "float32", kind, 64, group, True, group > 1)

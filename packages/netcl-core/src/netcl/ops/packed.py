@@ -125,7 +125,8 @@ _EXTRAS = ("norm", "bias", "residual")
 
 
 def _act(x: Any, gate: str) -> Any:
-    return x / (1 + np.exp(-x)) if gate == "silu" else x / (1 + np.exp(-1.5957691216 * (x + 0.044715 * x**3)))
+    inner = x if gate == "silu" else 1.5957691216 * (x + 0.044715 * x**3)
+    return x * (np.tanh(inner / 2) + 1) / 2  # without overflow
 
 
 def _fused_reference(x: Any, *operands: Any, format: str, extras: Any, eps: float = 1e-6, gate: str = "") -> Any:

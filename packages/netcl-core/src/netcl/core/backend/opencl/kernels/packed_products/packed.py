@@ -91,10 +91,9 @@ def program(format: str, dtype: str, kernel: str, defines: tuple[tuple[str, obje
         "second8": _in_c(row.scale, fields, eight).replace(".even", ".odd"),
         "offset8": _in_c(row.offset, fields, eight),
     }
-    own = (("LEVELS", int(bool(row.levels))), ("OFFSET", int(bool(row.offset))), ("ZERO", row.zero))
-    own += (
-        ("SIGNED", int(bool(row.levels) or any(field.dtype == "int8" and field.is_vector for field in row.fields))),
-    )
+    signed = bool(row.levels) or any(field.dtype == "int8" and field.is_vector for field in row.fields)
+    levels, offset = int(bool(row.levels)), int(bool(row.offset))
+    own = ("LEVELS", levels), ("OFFSET", offset), ("ZERO", row.zero), ("SIGNED", int(signed))
     sizes = (("GROUPS", row.block // GROUP), (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", GROUP // 2))
     return filled_program(
         ("storage", "packed_blocks", *(("packed_around",) if kernel != "packed_unpack" else ()), kernel),
@@ -139,7 +138,7 @@ def packed_fused(
     rows = parts[0].shape[0] // (2 if gate else 1)
     out: TensorT = engine.empty((count, rows), x.dtype)
     given = [extra for extra in extras if extra is not None]
-    around = around_defines(*(extra is not None for extra in extras), gate=gate)
+    around = around_defines(gate, *(extra is not None for extra in extras))
     sizes = [np.int64(number) for number in (count, rows, x.shape[1] // row.block)]
     tile = next((tile for tile in (min(count, _TILE), 1) if _fits(tile, x.shape[1], device)), 0)
     if device.is_cpu and tile:
@@ -159,10 +158,9 @@ def packed_fused(
     return out
 
 
-def around_defines(norm: bool, bias: bool, residual: bool, gate: str) -> tuple[tuple[str, object], ...]:
-    """Returns the definitions of packed_around.cl."""
-    gates = ("", "silu", "gelu")
-    return ("NORM", int(norm)), ("BIAS", int(bias)), ("RESIDUAL", int(residual)), ("GATE", gates.index(gate))
+def around_defines(gate: str, *extras: bool) -> tuple[tuple[str, object], ...]:
+    """Returns the definitions of packed_around.cl: the gate, and whether there are norm, bias and residual."""
+    return (*zip(("NORM", "BIAS", "RESIDUAL"), map(int, extras)), ("GATE", ("", "silu", "gelu").index(gate)))
 
 
 def dots_defines(row: Format, tile: int) -> tuple[tuple[str, object], ...]:
