@@ -363,6 +363,12 @@ x = nc.tensor([[1.5, 0.5, 2.0, 0.0], [0.5, 2.5, 1.0, 0.5], [0.0, 0.0, 2.5, -1.5]
 boundaries = nc.tensor([-2.5, -2.5, -2.5, -2.0, -1.5, -1.0, 0.0, 0.5, 1.5])
 nc.bucketize(x, boundaries, right=False)
 
+# %% cached_attention
+# One new token: query, key and value of one head of 8 numbers; a cache of 4 places, of which one is used.
+keys, values, turns = nc.zeros(1, 1, 4, 8), nc.zeros(1, 1, 4, 8), nc.ones(4, 8)
+used = nc.tensor([1], dtype="int32")
+ag.cached_attention(nc.randn(1, 24), keys, values, used, turns, scale=0.35)
+
 # %% cartesian_prod
 tensors = nc.tensor([0.92, 0.17, 1.74, 1.26])
 nc.cartesian_prod(tensors)
@@ -1699,6 +1705,12 @@ nc.ormqr(x, tau, other)
 a = nc.tensor([0.27, -0.46, -0.92])
 b = nc.tensor([-0.97, 0.63, 0.83, 0.21])
 nc.outer(a, b)
+
+# %% packed_fused
+from netcl.core import packed
+
+w = packed.quantize(nc.randn(4, 64), "Q8_0")
+ag.packed_fused(nc.randn(1, 64), *w.parts, nc.ones(64), format="Q8_0", extras=("norm",), gate="silu")
 
 # %% packed_linear
 from netcl.core import packed

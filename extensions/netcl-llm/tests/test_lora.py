@@ -116,7 +116,7 @@ def test_training_over_packed_weights_is_that_over_their_values(handle: DeviceHa
     assert losses[0][-1] < losses[0][0] - 0.5
     np.testing.assert_allclose(losses[0], losses[1], rtol=0, atol=1e-3)
     lora.fuse(both[0], "Q8_0")
-    assert both[0].layers[0].attention.q.matrices[0].packed.format == "Q8_0"
+    assert both[0].layers[0].attention.qkv.matrices[0].packed.format == "Q8_0"
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import netcl.autograd as ag
+from netcl.autograd.compiler import jit_compile
 from netcl.autograd.compiler.training_step import compile_training_step
 from netcl.core import Tensor, packed
 
@@ -65,3 +66,29 @@ def test_a_captured_step_reads_the_packed_weight(handle):
         found = step(Tensor.from_host(x + round_), Tensor.from_host(ids)).item()
         assert found == pytest.approx(((x + round_) @ weight.T + weight[ids][:, :5]).sum(), rel=1e-3, abs=1e-2)
     assert step.replays > 0
+
+
+def test_norm_gate_and_residual_have_gradients_and_jitted_products_the_same_bits():
+    w, x, _ = arrays("Q8_0", 6, 2)
+    others = {"bias": 6, "norm": 256, "residual": (2, 3)}
+    given = {name: Tensor.from_host(RNG.standard_normal(size).astype(np.float32)) for name, size in others.items()}
+    tensor = Tensor.from_host(x)
+
+    def layer(x):
+        return ag.packed_linear(x, w, **given, gate="silu")
+
+    with ag.no_grad():
+        np.testing.assert_array_equal(jit_compile(layer)(tensor).numpy(), layer(tensor).numpy())
+    for value in (tensor, *given.values()):
+        value.requires_grad = True
+    layer(tensor).sum().backward()
+    plain = [value.detach() for value in (tensor, *given.values())]
+    for value in plain:
+        value.requires_grad = True
+    x, bias, norm, residual = plain
+    y = ag.linear(ag.rms_norm(x, (256,), norm), w.unpack(), bias)
+    first, second = ag.chunk(y, 2, axis=-1)
+    ag.add(ag.mul(ag.silu(first), second), residual).sum().backward()
+    for found, wanted in zip((tensor, *given.values()), plain):
+        largest = np.abs(wanted.grad.numpy()).max()
+        np.testing.assert_allclose(found.grad.numpy(), wanted.grad.numpy(), rtol=0, atol=3e-4 * largest)

@@ -40,7 +40,7 @@ from netcl.core.backend.opencl.kernels.packed_products import packed
 from netcl.core.backend.opencl.kernels.recurrences import ctc, recurrence
 from netcl.core.backend.opencl.kernels.scans.scan_states import scan_program
 from netcl.core.backend.opencl.kernels.selections import compaction, select
-from netcl.core.backend.opencl.kernels.softmax_attention import attention, attention_unit
+from netcl.core.backend.opencl.kernels.softmax_attention import attention, attention_unit, cached_attention
 from netcl.core.backend.opencl.kernels.sort_keys import keyed_program
 from netcl.core.backend.opencl.kernels.sorts import radix_sort, sort
 from netcl.core.backend.opencl.kernels.sparse_products import sparse
@@ -377,15 +377,21 @@ def _rows() -> Instances:
     for format, row in FORMATS.items():
         for name, dtypes in (("packed_unpack", FLOATS), ("packed_rows", ("float32",)), ("packed_dots", ("float32",))):
             for dtype in dtypes:
-                dots = name == "packed_dots"
-                defines = (
-                    packed.dots_defines(row, 4)
-                    if dots
-                    else packed.rows_defines(1, 32, 128)
-                    if name == "packed_rows"
-                    else ()
-                )
+                plain = packed.around_defines("", False, False, False)
+                defines = {
+                    "packed_dots": (*packed.dots_defines(row, 4), *plain),
+                    "packed_rows": (*packed.rows_defines(1, 32, 128), *plain),
+                }.get(name, ())
                 yield f"{name}/{format}_{dtype}", partial(packed.program, format, dtype, name, defines)
+    for name, own in (
+        ("packed_dots", packed.dots_defines(FORMATS["Q4_1"], 1)),
+        ("packed_rows", packed.rows_defines(1, 32, 128)),
+    ):
+        defines = (*own, *packed.around_defines("silu", True, True, True))
+        yield f"{name}/Q4_1_around", partial(packed.program, "Q4_1", "float32", name, defines)
+    for group, kind in ((1, "float32"), (128, "bfloat16")):
+        text = partial(cached_attention.program, "float32", kind, 64, group, True, group > 1)
+        yield f"cached_attention/{kind}_{group}", text
     yield "clear_words/words", cleared._program
     for run in ("ulong2", "ulong8"):
         yield f"fill/{run}", partial(source, ("fill",), (("RUN", run),))

@@ -71,3 +71,36 @@ def x_and_the_bias_have_gradients() -> None:
     exact = np.broadcast_to(w.unpack().numpy().sum(0), (2, 64))
     np.testing.assert_allclose(x.grad.numpy(), exact, rtol=0, atol=1e-4 * np.abs(exact).max())
     assert bias.grad.numpy().tolist() == [2.0] * 5
+
+
+@check("packed")
+def the_linear_layer_has_a_norm_a_gate_and_a_residual() -> None:
+    rng = np.random.default_rng(2)
+    x, norm, bias, residual = (rng.standard_normal(n).astype(np.float32) for n in ((2, 64), 64, 6, (2, 3)))
+    w = quantize(rng.standard_normal((6, 64)).astype(np.float32), "Q8_0")
+    tensors = [Tensor.from_host(each) for each in (x, bias, norm, residual)]
+    found = ops.packed_linear(tensors[0], w, *tensors[1:], eps=1e-5, gate="silu").numpy()
+    wide = x.astype(np.float64)
+    y = wide / np.sqrt((wide * wide).mean(-1, keepdims=True) + 1e-5) * norm @ w.unpack().numpy().T + bias
+    exact = y[:, :3] / (1 + np.exp(-y[:, :3])) * y[:, 3:] + residual
+    np.testing.assert_allclose(found, exact, rtol=0, atol=3e-4 * np.abs(exact).max())
+
+
+@check("packed")
+def a_new_token_attends_to_the_cache_and_is_written_to_it() -> None:
+    rng = np.random.default_rng(3)
+    x, cache = (
+        rng.standard_normal((1, 4, 8)).astype(np.float32),
+        rng.standard_normal((2, 1, 1, 5, 8)).astype(np.float32),
+    )
+    tables = [Tensor.from_host(table) for table in cache]
+    turns = Tensor.from_host(np.repeat([[1.0, 1.0, 0.0, 0.0]], 5, 0).astype(np.float32))  # no rotation
+    used = Tensor.from_host(np.array([3], np.int32))
+    found = ops.cached_attention(Tensor.from_host(x.reshape(1, -1)), *tables, used, turns, scale=0.5).numpy()
+    keys, values = cache[0, 0, 0], cache[1, 0, 0]
+    keys[3], values[3] = x[0, 2], x[0, 3]
+    weights = np.exp(x[0, :2] @ keys[:4].T * 0.5)
+    exact = weights / weights.sum(-1, keepdims=True) @ values[:4]
+    np.testing.assert_allclose(found.reshape(2, 8), exact, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(tables[0].numpy()[0, 0, 3], x[0, 2], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(tables[1].numpy()[0, 0], values, rtol=0, atol=1e-6)

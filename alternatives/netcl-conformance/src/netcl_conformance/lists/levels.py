@@ -207,6 +207,7 @@ _LEVEL_OF: dict[str, str] = {
     "netcl.core.tensor.sparse": "ops-full",
     "netcl.ops": "ops-full",
     "netcl.ops.keys": "ops-basic",
+    "netcl.ops.cached_attention": "packed",
     "netcl.ops.packed_linear": "packed",
     "netcl.ops.signatures": "ops-basic",
     "netcl.ops.table": "ops-basic",

@@ -231,7 +231,9 @@ A PackedTensor is a constant matrix in one of the formats of GGUF that `FORMATS`
 attributes `name`, `type_id` (GGUF's number), `block` (numbers), `nbytes` (of a block) and `bits`. `from_blocks` takes
 GGUF's bytes, `to_blocks` returns them, and `unpack` gives the numbers of the package gguf to the bit in float32.
 `rows(ids)` is an embedding without a gradient. `parts` are tensors whose layout is the core's own. `quantize` packs
-floats in Q8_0, Q4_0 or Q4_K. `netcl.ops.packed_linear` multiplies x by the transpose; x and bias have gradients.
+floats in Q8_0, Q4_0 or Q4_K. `netcl.ops.packed_linear` multiplies x by the transpose; x, bias, norm and residual have
+gradients. `netcl.ops.cached_attention` is the attention of one new token of each row of a batch to a cache of keys and
+values, which it writes to; it has no gradient.
 """,
     "front": """
 The names that docs/reference/torch.md lists and that are not above: methods of Tensor such as `clamp_max`, functions

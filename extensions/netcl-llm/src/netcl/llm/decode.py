@@ -16,8 +16,8 @@ from netcl.runtime.capture import CapturedStep, capture
 __all__ = ["CHUNKS", "Lanes"]
 
 Array = np.ndarray[Any, Any]
-# Tokens of a prefill at a time: the smallest that holds the rest, else the largest.
-CHUNKS = (16, 64, 256)
+# Tokens of a prefill at a time: the smallest that holds the rest if that is half of it, else the largest within it.
+CHUNKS = (16, 64, 256, 1024, 2048)
 
 
 class Lanes:
@@ -51,7 +51,7 @@ class Lanes:
         done = [0] * self.rows
         while logits is None or any(len(prompt) > count for prompt, count in zip(prompts, done)):
             left = max(len(prompt) - count for prompt, count in zip(prompts, done))
-            width = 1 if left == 1 else next((chunk for chunk in CHUNKS if chunk >= left), CHUNKS[-1])
+            width = _width(left)
             parts = [list(prompt[count : count + width]) for prompt, count in zip(prompts, done)]
             logits = self._merged(logits, self.append(parts, width), parts)
             done = [count + len(part) for count, part in zip(done, parts)]
@@ -81,22 +81,31 @@ class Lanes:
             self.ids[row].extend(part)
         inputs = [Tensor.from_host(self.decoder.queue, array) for array in (ids, last)]
         with ag.no_grad():
-            logits = self._replayed(*inputs) if width == 1 else self._pass(*inputs)
+            logits = self._replayed(inputs[0]) if width == 1 else self._pass(*inputs)
         self.cache.advance(counts)
         return logits
 
-    def _pass(self, ids: Tensor, last: Tensor) -> Tensor:
-        return ag.cast(self.decoder(ids, self.cache, last), dtype="float32")
+    def _pass(self, ids: Tensor, last: Tensor | None = None) -> Tensor:
+        logits = self.decoder(ids, self.cache, last)
+        return ag.cast(logits if last is not None else ag.squeeze(logits, 1), dtype="float32")
 
-    def _replayed(self, ids: Tensor, last: Tensor) -> Tensor:
+    def _replayed(self, ids: Tensor) -> Tensor:
         """Returns the logits of one token by the captured step, always: a step op by op may round otherwise.
 
         Before a capture one runs, which makes what a step must find; the same places are written again.
         """
         if self._step is None:
-            self._pass(ids, last)
-            self._step = capture(self._pass, ids, last)
-        return self._step.replay(ids, last)  # type: ignore[no-any-return]
+            self._pass(ids)
+            self._step = capture(self._pass, ids)
+        return self._step.replay(ids)  # type: ignore[no-any-return]
+
+
+def _width(left: int) -> int:
+    """Returns how many tokens are computed at a time while ``left`` are."""
+    if left == 1:
+        return 1
+    holding = next((chunk for chunk in CHUNKS if left <= chunk <= max(2 * left, CHUNKS[0])), None)
+    return max(chunk for chunk in CHUNKS if chunk <= left) if holding is None else holding
 
 
 def _cache_dtype(decoder: Decoder) -> str:

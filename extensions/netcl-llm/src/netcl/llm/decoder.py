@@ -7,7 +7,8 @@ that read the same input are joined by rows where their kinds agree, so that a s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,11 +23,17 @@ from netcl.llm.config import Config, Rope
 __all__ = ["Decoder", "LowRank", "Projection", "Source", "parts_of"]
 
 Weight = Tensor | PackedTensor
+_GATES: dict[str, Callable[[Tensor], Tensor]] = {"silu": ag.silu, "gelu": partial(ag.gelu, approximate="tanh")}
 # Gives the weight of a name and a shape; a new model's is random.
 Source = Callable[[str, tuple[int, ...]], Weight]
 _STD = 0.02
-# Up to so many keys, scores are sums of products in one launch; a matrix product takes two.
-_FEW_KEYS = 512
+
+
+def _finished(y: Tensor, gate: str, residual: Tensor | None) -> Tensor:
+    if gate:
+        first, second = ag.chunk(y, 2, axis=-1)
+        y = ag.mul(_GATES[gate](first), second)
+    return y if residual is None else ag.add(y, residual)
 
 
 def random_source(device: Any = None, dtype: str = "float32") -> Source:
@@ -53,11 +60,20 @@ class _Matrix(nn.Module):
         self.register_parameter("weight", None if isinstance(value, PackedTensor) else nn.Parameter(value))
         self.shape: tuple[int, ...] = tuple(value.shape)
 
-    def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        bias: Tensor | None = None,
+        norm: _Norm | None = None,
+        residual: Tensor | None = None,
+        gate: str = "",
+    ) -> Tensor:
+        """Returns x, normalized, times the matrix, with what follows it: of packed ones one launch for few rows."""
         if self.packed is not None:
-            y: Tensor = ag.packed_linear(x, self.packed, bias)
+            weight, eps = (None, 1e-6) if norm is None else (norm.scale, norm.eps)
+            y: Tensor = ag.packed_linear(x, self.packed, bias, weight, residual, eps=eps, gate=gate)
             return y
-        return ag.linear(x, self.weight, bias)
+        return _finished(ag.linear(x if norm is None else norm(x), self.weight, bias), gate, residual)
 
     def embed(self, ids: Tensor) -> Tensor:
         return ag.embedding(ids, self.weight) if self.packed is None else self.packed.rows(ids)
@@ -120,19 +136,22 @@ class Projection(nn.Module):
         self.register_parameter("bias", None if joined is None else nn.Parameter(joined))
         self.adapters: nn.ModuleDict = nn.ModuleDict({})
 
-    def forward(self, x: Tensor) -> Tensor:
-        if len(self.matrices) == 1:
-            y: Tensor = self.matrices[0](x, self.bias)
-        else:
-            y = ag.cat([matrix(x) for matrix in self.matrices], axis=-1)
-            y = y if self.bias is None else ag.add(y, self.bias)
-        if not len(self.adapters):
-            return y
-        parts = list(ag.split(y, list(self.sizes.values()), axis=-1)) if len(self.sizes) > 1 else [y]
-        for at, name in enumerate(self.sizes):
-            if name in self.adapters:
-                parts[at] = ag.add(parts[at], self.adapters[name](x))
-        return ag.cat(parts, axis=-1) if len(parts) > 1 else parts[0]
+    def forward(self, x: Tensor, norm: _Norm | None = None, residual: Tensor | None = None, gate: str = "") -> Tensor:
+        """Returns the joined outputs for x, normalized; then ``gate`` joins two halves, and ``residual`` is added."""
+        if len(self.matrices) == 1 and not len(self.adapters):
+            whole: Tensor = self.matrices[0](x, self.bias, norm, residual, gate)
+            return whole
+        x = x if norm is None else norm(x)
+        parts = [matrix(x) for matrix in self.matrices]
+        y = parts[0] if len(parts) == 1 else ag.cat(parts, axis=-1)
+        y = y if self.bias is None else ag.add(y, self.bias)
+        if len(self.adapters):
+            parts = list(ag.split(y, list(self.sizes.values()), axis=-1)) if len(self.sizes) > 1 else [y]
+            for at, name in enumerate(self.sizes):
+                if name in self.adapters:
+                    parts[at] = ag.add(parts[at], self.adapters[name](x))
+            y = ag.cat(parts, axis=-1) if len(parts) > 1 else parts[0]
+        return _finished(y, gate, residual)
 
     def replace(self, weights: Sequence[Weight]) -> None:
         """Puts other weights, one for each layer, in place of its own."""
@@ -188,19 +207,19 @@ class _Norm(nn.Module):
         self.name, self.size, self.eps, self.offset = name, size, config.norm_eps, config.norm_offset
         self.weight: nn.Parameter = nn.Parameter(source(f"{name}.weight", (size,)))
 
+    @property
+    def scale(self) -> Tensor:
+        """The weight that x is multiplied by."""
+        return ag.add(self.weight, self.offset) if self.offset else self.weight
+
     def forward(self, x: Tensor) -> Tensor:
-        weight = ag.add(self.weight, self.offset) if self.offset else self.weight
-        return ag.rms_norm(x, (self.size,), weight, eps=self.eps)
+        return ag.rms_norm(x, (self.size,), self.scale, eps=self.eps)
 
 
 class _Angles:
-    """Cosines and sines of positions (..., T, dim / 2), and the mask, of the layers of one kind.
+    """Cosines and sines of positions (..., T, dim / 2), and the mask, of the layers of one kind."""
 
-    ``turns`` (N, 1, T, 2, 2, dim / 2) has the rotation of each pair, if a whole head turns: a sum over an axis of two
-    is one launch, where halves would be copied.
-    """
-
-    def __init__(self, decoder: Decoder, rope: Rope, places: Tensor, mask: Tensor | None, whole: bool) -> None:
+    def __init__(self, decoder: Decoder, rope: Rope, places: Tensor, mask: Tensor | None) -> None:
         queue, dtype = places.queue, decoder.dtype
         steps = decoder.made((rope, id(queue)), queue, lambda: rope.frequencies().astype(np.float32))
         angles = ag.mul(ag.unsqueeze(ag.cast(places, dtype="float32"), -1), steps)
@@ -210,21 +229,11 @@ class _Angles:
         if rope.scale != 1.0:
             cosine, sine = ag.mul(cosine, rope.scale), ag.mul(sine, rope.scale)
         self.dim, self.mask = rope.dim, mask
-        self.turns: Tensor | None = None
-        if whole:
-            same = decoder.made(("same", id(queue)), queue, lambda: np.eye(2, dtype=np.float32)[..., None])
-            other = decoder.made(("other", id(queue)), queue, lambda: np.array([[[0], [-1]], [[1], [0]]], np.float32))
-            cosine, sine = (ag.reshape(x, (*x.shape[:-1], 1, 1, x.shape[-1])) for x in (cosine, sine))
-            self.turns = ag.cast(ag.add(ag.mul(cosine, same), ag.mul(sine, other)), dtype=dtype)
-        else:
-            self.cosine, self.sine = ag.cast(cosine, dtype=dtype), ag.cast(sine, dtype=dtype)
+        self.cosine, self.sine = ag.cast(cosine, dtype=dtype), ag.cast(sine, dtype=dtype)
 
     def turn(self, x: Tensor) -> Tensor:
         """Returns x (N, heads, T, D) turned by its positions: pairs are (i, i + dim / 2)."""
         half, rest = self.dim // 2, x.shape[-1] - self.dim
-        if self.turns is not None:
-            pairs = ag.reshape(x, (*x.shape[:-1], 1, 2, half))
-            return ag.reshape(ag.sum(ag.mul(pairs, self.turns), axis=-2), x.shape)
         a, b = ag.narrow(x, -1, 0, half), ag.narrow(x, -1, half, half)
         turned = [
             ag.sub(ag.mul(a, self.cosine), ag.mul(b, self.sine)),
@@ -233,61 +242,74 @@ class _Angles:
         return ag.cat([*turned, ag.narrow(x, -1, self.dim, rest)] if rest else turned, axis=-1)
 
 
+class _Turns(NamedTuple):
+    """Of one new token of each row: the cosines and sines of all places, the window (0: none), and the cache."""
+
+    table: Tensor
+    window: int
+    cache: Cache
+
+
 class _Attention(nn.Module):
     def __init__(self, source: Source, name: str, config: Config) -> None:
         super().__init__()
         self.heads, self.kv_heads, self.head_dim = config.heads, config.kv_heads, config.head_dim
         self.scale, self.cap = config.query_scale, config.score_cap
         size, rows, kv_rows = config.hidden_size, config.heads * config.head_dim, config.kv_heads * config.head_dim
-        self.q = Projection(source, name, size, {"q_proj": rows}, config.qkv_bias)
-        self.k = Projection(source, name, size, {"k_proj": kv_rows}, config.qkv_bias)
-        self.v = Projection(source, name, size, {"v_proj": kv_rows}, config.qkv_bias)
+        sizes = {"q_proj": rows, "k_proj": kv_rows, "v_proj": kv_rows}
+        self.qkv = Projection(source, name, size, sizes, config.qkv_bias)
         self.out = Projection(source, name, rows, {"o_proj": size}, config.out_bias)
         self.q_norm = self.k_norm = None
         if config.qk_norm:
             self.q_norm = _Norm(source, f"{name}.q_norm", config.head_dim, config)
             self.k_norm = _Norm(source, f"{name}.k_norm", config.head_dim, config)
 
-    def forward(self, x: Tensor, angles: _Angles, layer: int = 0, cache: Extension | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        norm: _Norm,
+        residual: Tensor | None,
+        angles: _Angles | _Turns,
+        layer: int = 0,
+        cache: Extension | None = None,
+    ) -> Tensor:
         n, t, _ = x.shape
-        q, k, v = (self._by_heads(projection(x)) for projection in (self.q, self.k, self.v))
+        y = self.qkv(x, norm)
+        if isinstance(angles, _Turns):
+            y = self._of_one(ag.reshape(y, (n, -1)), angles, layer)
+            return self.out(ag.reshape(y, (n, 1, -1)), residual=residual)
+        y, (h, kv) = ag.reshape(y, (n, t, -1, self.head_dim)), (self.heads, self.kv_heads)
+        parts = [ag.narrow(y, 2, first, count) for first, count in ((0, h), (h, kv), (h + kv, kv))]
+        q, k, v = (ag.permute(part, (0, 2, 1, 3)) for part in parts)
         q = angles.turn(q if self.q_norm is None else self.q_norm(q))
         k = angles.turn(k if self.k_norm is None else self.k_norm(k))
         if cache is not None:
             k, v = cache.extend(layer, k, v)
         y = self._attend(q if q.dtype == k.dtype else ag.cast(q, dtype=k.dtype), k, v, angles.mask)
         y = y if y.dtype == x.dtype else ag.cast(y, dtype=x.dtype)
-        if t > 1:
-            y = ag.permute(y, (0, 2, 1, 3))
-        return self.out(ag.reshape(y, (n, t, self.heads * self.head_dim)))
+        return self.out(ag.reshape(ag.permute(y, (0, 2, 1, 3)), (n, t, h * self.head_dim)), residual=residual)
 
-    def _by_heads(self, y: Tensor) -> Tensor:
-        """Returns (N, heads, T, head_dim); with one token the axes change places by the shape alone."""
-        n, t, rows = y.shape
-        if t == 1:
-            return ag.reshape(y, (n, rows // self.head_dim, 1, self.head_dim))
-        return ag.permute(ag.reshape(y, (n, t, -1, self.head_dim)), (0, 2, 1, 3))
+    def _of_one(self, y: Tensor, turns: _Turns, layer: int) -> Tensor:
+        """Returns the attention of one token of each row in one launch, which writes to the cache."""
+        norms = [] if self.q_norm is None or self.k_norm is None else [self.q_norm.scale, self.k_norm.scale]
+        eps = 1e-6 if self.q_norm is None else self.q_norm.eps
+        keys, values = turns.cache.layers[layer]
+        options = {"scale": self.scale, "window": turns.window, "cap": self.cap or 0.0, "eps": eps}
+        attended: Tensor = ag.cached_attention(y, keys, values, turns.cache.used, turns.table, *norms, **options)
+        return attended
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         grouped, cap = self.heads != self.kv_heads, self.cap
-        if cap is None and (q.shape[2] > 1 or mask is None or q.dtype != "float32"):
+        if cap is None:
             return ag.scaled_dot_product_attention(
                 q, k, v, mask, is_causal=mask is None, scale=self.scale, enable_gqa=grouped
             )
-        # One query for each head: tiles of queries would compute rows that are not wanted.
         if mask is None:
             mask = ag.causal_mask(q.shape[2], k.shape[2], queue=q.queue)
         n, _, t, d = q.shape
-        q = ag.reshape(q, (n, self.kv_heads, -1, d))
-        if t == 1 and k.shape[2] <= _FEW_KEYS:
-            scores = ag.sum(ag.mul(ag.unsqueeze(q, 3), ag.unsqueeze(k, 2)), axis=-1)
-        else:
-            scores = ag.matmul(q, k, transpose_b=True)
-        if t > 1:
-            scores = ag.reshape(scores, (n, self.heads, t, -1))
-        scores = ag.mul(scores, self.scale)
-        if cap is not None:
-            scores = ag.mul(ag.tanh(ag.div(scores, cap)), cap)
+        scores = ag.matmul(ag.reshape(q, (n, self.kv_heads, -1, d)), k, transpose_b=True)
+        scores = ag.mul(ag.reshape(scores, (n, self.heads, t, -1)), self.scale)
+        scores = ag.mul(ag.tanh(ag.div(scores, cap)), cap)
         weights = ag.softmax(ag.where(mask, scores, float("-inf")))
         y = ag.matmul(ag.reshape(weights, (n, self.kv_heads, -1, k.shape[2])), v)
         return ag.reshape(y, (n, self.heads, t, d))
@@ -296,30 +318,14 @@ class _Attention(nn.Module):
 class _Mlp(nn.Module):
     def __init__(self, source: Source, name: str, config: Config) -> None:
         super().__init__()
-        size, self.activation = config.intermediate_size, config.activation
-        self._gate: Tensor | None = None
+        size, self.activation = config.intermediate_size, "silu" if config.activation == "silu" else "gelu"
         self.gate_up = Projection(
             source, name, config.hidden_size, {"gate_proj": size, "up_proj": size}, config.mlp_bias
         )
         self.down = Projection(source, name, size, {"down_proj": config.hidden_size}, config.mlp_bias)
 
-    def forward(self, x: Tensor) -> Tensor:
-        y = self.gate_up(x)
-        if not ag.is_grad_enabled():
-            # A product over an axis of two is one launch, where halves would be copied.
-            y = ag.reshape(y, (*y.shape[:-1], 2, -1))
-            first = self._is_gate(y.queue)
-            return self.down(ag.prod(ag.where(first, self._act(y), y), axis=-2))
-        gate, up = ag.chunk(y, 2, axis=-1)
-        return self.down(ag.mul(self._act(gate), up))
-
-    def _act(self, x: Tensor) -> Tensor:
-        return ag.silu(x) if self.activation == "silu" else ag.gelu(x, approximate="tanh")
-
-    def _is_gate(self, queue: Any) -> Tensor:
-        if self._gate is None or self._gate.queue is not queue:
-            self._gate = Tensor.from_host(queue, np.array([[True], [False]]), persistent=True)
-        return self._gate
+    def forward(self, x: Tensor, norm: _Norm, residual: Tensor | None) -> Tensor:
+        return self.down(self.gate_up(x, norm, gate=self.activation), residual=residual)
 
 
 class _Block(nn.Module):
@@ -337,11 +343,13 @@ class _Block(nn.Module):
         self.mlp = _Mlp(source, f"{name}.mlp", config)
         self.post_mlp_norm = norm("post_feedforward_layernorm") if config.post_norms else None
 
-    def forward(self, x: Tensor, angles: _Angles, layer: int = 0, cache: Extension | None = None) -> Tensor:
-        y = self.attention(self.input_norm(x), angles, layer, cache)
-        x = ag.add(x, y if self.post_attention_norm is None else self.post_attention_norm(y))
-        y = self.mlp(self.mlp_norm(x))
-        return ag.add(x, y if self.post_mlp_norm is None else self.post_mlp_norm(y))
+    def forward(self, x: Tensor, angles: _Angles | _Turns, layer: int = 0, cache: Extension | None = None) -> Tensor:
+        norm = self.post_attention_norm
+        y = self.attention(x, self.input_norm, x if norm is None else None, angles, layer, cache)
+        x = y if norm is None else ag.add(x, norm(y))
+        norm = self.post_mlp_norm
+        y = self.mlp(x, self.mlp_norm, x if norm is None else None)
+        return y if norm is None else ag.add(x, norm(y))
 
 
 class Decoder(nn.Module):
@@ -380,22 +388,30 @@ class Decoder(nn.Module):
         """Returns the logits; with a ``cache`` ids are behind its positions. ``last`` (N,), the place of one token in
         each row, gives the logits (N, vocab_size) of these alone.
         """
-        x = self.states(ids, cache)
+        x = self._blocks(ids, cache)
         if last is not None:
             places = ag.expand(ag.reshape(last, (-1, 1, 1)), (x.shape[0], 1, x.shape[2]))
             x = ag.squeeze(ag.gather(x, 1, places), 1)
-        logits = (self.embedding if self.head is None else self.head)(x)
+        logits = (self.embedding if self.head is None else self.head)(x, norm=self.norm)
         cap = self.config.logit_cap
         return logits if cap is None else ag.mul(ag.tanh(ag.div(logits, cap)), cap)
 
     def states(self, ids: Tensor, cache: Cache | None = None) -> Tensor:
         """Returns the states (N, T, hidden_size) behind the last norm: what the head reads."""
+        return self.norm(self._blocks(ids, cache))
+
+    def _blocks(self, ids: Tensor, cache: Cache | None) -> Tensor:
         if ids.ndim != 2 or not ids.size:
             raise ShapeError(f"Decoder: expected ids (N, T), got {ids.shape}", op="Decoder")
         x = self.embedding.embed(ids)
         x = x if x.dtype == self.dtype else ag.cast(x, dtype=self.dtype)
         if self.config.embedding_scale != 1.0:
             x = ag.mul(x, self.config.embedding_scale)
+        if cache is not None and ids.shape[1] == 1 and self._is_fused(cache):
+            turns = {local: self._turns(cache, local) for local in set(self.config.local)}
+            for at, block in enumerate(self.layers):
+                x = block(x, turns[self.config.local[at]], at)
+            return x
         new = None if cache is None else cache.begin(ids.shape[1])
         angles = self._angles(ids, new)
         for at, block in enumerate(self.layers):
@@ -404,7 +420,24 @@ class Decoder(nn.Module):
                 x = ag.checkpoint(block, x, kind, at)
             else:
                 x = block(x, kind, at, new)
-        return self.norm(x)
+        return x
+
+    def _is_fused(self, cache: Cache) -> bool:
+        """Returns if one token takes ``cached_attention``, which has no gradient."""
+        wide = "float64" in (cache.dtype, self.dtype)
+        return not ag.is_grad_enabled() and not wide and self.config.head_dim % 8 == 0
+
+    def _turns(self, cache: Cache, local: bool) -> _Turns:
+        rope, window = self._rope_of(local), (self.config.window or 0) if local else 0
+
+        def values() -> np.ndarray[Any, Any]:
+            angles = np.arange(cache.length, dtype=np.float32)[:, None] * rope.frequencies().astype(np.float32)
+            return (np.concatenate([np.cos(angles), np.sin(angles)], 1) * rope.scale).astype(np.float32)
+
+        return _Turns(self.made((rope, cache.length, id(cache.queue)), cache.queue, values), window, cache)
+
+    def _rope_of(self, local: bool) -> Rope:
+        return self.config.local_rope if local and self.config.local_rope is not None else self.config.rope
 
     def _angles(self, ids: Tensor, new: Extension | None) -> dict[bool, _Angles]:
         """Returns angles and masks of global (False) and local layers (True)."""
@@ -417,13 +450,12 @@ class Decoder(nn.Module):
             queries = ag.reshape(places, (-1, 1, count, 1))
         kinds = {}
         for local in set(config.local):
-            rope = config.local_rope if local and config.local_rope is not None else config.rope
+            rope = self._rope_of(local)
             window = config.window if local and (new is not None or count > (config.window or 0)) else None
             mask = None if new is None and window is None else ag.le(keys, queries)
             if window is not None and mask is not None:
                 mask = ag.logical_and(mask, ag.gt(keys, ag.sub(queries, window)))
-            whole = new is not None and rope.dim == config.head_dim
-            kinds[local] = _Angles(self, rope, places, mask, whole)
+            kinds[local] = _Angles(self, rope, places, mask)
         return kinds
 
     def made(self, key: Any, queue: Any, values: Callable[[], Any]) -> Tensor:

@@ -14,7 +14,8 @@ from typing import Any
 from netcl.core.__about__ import __version__ as _version
 from netcl.core.tensor.methods import describe
 from netcl.ops import (  # each adds its rows
-    activation, adaptive, arrange, attention, bessel, bits, calculus, channels, conv, conv_transpose, ctc, distance,
+    activation, adaptive, arrange, attention, bessel, bits, cached_attention, calculus, channels, conv,
+    conv_transpose, ctc, distance,
     einsum, elementwise, factorizations, fractional, getitem, grid, incomplete_gamma, index, join, ldl, linalg, lu,
     masking, matrix, noise, norm, normal_distribution, packed, pad, polynomials, pool, random, recurrence, reduce,
     reflections, resample, scan, scatter, search, shape, sort, sparse, special, statistics, unfold, unpool,
@@ -35,9 +36,10 @@ contiguous csr_matmul ctc_occupancy ctc_paths ctc_states dropout_apply dropout_m
 fold_shift gather_grad geqrf grid_index grid_sum grid_weight hermite_polynomial_h hermite_polynomial_he histogram_grid
 i0e i1 i1e igamma igammac index_select_grad kth_index laguerre_polynomial_l last_at legendre_polynomial_p log_ndtr
 max_along max_pool max_pool_grad min_along modified_bessel_k0 modified_bessel_k1 ndtr ndtri norm_of_difference ormqr
-packed_product packed_unpack poisson polygamma_of polynomial_end polynomial_start polynomial_steps put_along_axis put_at
-recurrence_back reduce_at renormed resample resample_grad rms_scale rotate_pairs sampled_matmul
-scaled_modified_bessel_k0 scaled_modified_bessel_k1 shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u
+packed_fused packed_product packed_unpack poisson polygamma_of polynomial_end polynomial_start polynomial_steps
+put_along_axis put_at recurrence_back reduce_at renormed resample resample_grad rms_scale rotate_pairs
+sampled_matmul scaled_modified_bessel_k0 scaled_modified_bessel_k1 shifted_chebyshev_polynomial_t
+shifted_chebyshev_polynomial_u
 shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w sorted_values spherical_bessel_j0 standardize
 strided_scatter strided_slice take_at tiled_attention tiled_attention_gradients transfer weighted_sum windows xlog1py
 zeta
@@ -55,7 +57,7 @@ globals().update(
 )
 # The functions above; the stub that tools/write_stubs.py writes has them by name. The layers above iterate these names,
 # so functions of an optional level are not among them.
-_OPTIONAL = ("packed_linear",)
+_OPTIONAL = ("cached_attention", "packed_linear")
 __all__ = sorted(
     _name for _name, _value in globals().items() if callable(_value) and _name not in ("Any", "describe", *_OPTIONAL)
 )

@@ -3,6 +3,7 @@
 #define LEVELS 0
 #define OFFSET 0
 #define ZERO 8
+#define SIGNED 0
 #define GROUPS 2
 #define DTYPE_FLOAT32 1
 #define VECTOR 8
@@ -25,11 +26,25 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 // of which a block has a fixed number of elements. codes(block, g), scale(block, g) and offset(block, g) are expressions of
 // the table of formats (netcl.core.engine.packed_formats); block counts all blocks of the matrix.
 
-typedef uchar16 __attribute__((aligned(1))) packed_uchar16;
-typedef char16 __attribute__((aligned(1))) packed_char16;
+#ifdef __NV_CL_C_VERSION
+#define ALIGNED 16
+#else
+#define ALIGNED 1
+#endif
+typedef uchar16 __attribute__((aligned(ALIGNED))) packed_uchar16;
+typedef char16 __attribute__((aligned(ALIGNED))) packed_char16;
 
-#define byte(number) ((uchar16)((uchar)(number)))
+// The expressions of codes are of four words that have sixteen bytes: byte() is a number in each byte, word() one in each word.
+#define byte(number) ((uint4)((number) * 0x01010101u))
+#define word(number) ((uint4)(number))
 #define LANES16 (ushort16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+
+// PoCL 3 converts a half by a dozen instructions.
+#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
+#define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
+#else
+#define HALF_AT(i, p) vload_half(i, p)
+#endif
 
 // Half of 2 ** (exponent - 127): the scale E8M0 of levels that are doubled.
 static inline float power(const float exponent) {
@@ -39,17 +54,17 @@ static inline float power(const float exponent) {
 
 
 static inline char16 quants(__global const half* d, __global const uchar* qs, const size_t block, const int g) {
-    return convert_char16(((*(__global const packed_uchar16*)(qs + block * 16 + 16 * (0))) >> byte(4 * g)) & byte(15)) - (char)ZERO;
+    return as_char16((as_uint4(*(__global const packed_uchar16*)(qs + block * 16 + 16 * (0))) >> word(4 * g)) & byte(15)) - (char)ZERO;
 }
 
-static inline float scale_of(__global const half* d, __global const uchar* qs, const size_t block, const int g) { return vload_half(block * 1 + (0), d); }
+static inline float scale_of(__global const half* d, __global const uchar* qs, const size_t block, const int g) { return HALF_AT(block * 1 + (0), d); }
 
 
 static inline float16 numbers(__global const half* d, __global const uchar* qs, const size_t block, const int g) {
     const float16 scaled = convert_float16(quants(d, qs, block, g)) * scale_of(d, qs, block, g);
     return scaled;
 }
-// Unpacks rows of a packed matrix: a work-item has `each` blocks. No local memory.
+// Unpacks rows of a packed matrix: a work-item has `each` groups of sixteen. No local memory.
 
 __kernel LOOPS void packed_unpack(
     __global const half *restrict d,
@@ -59,11 +74,10 @@ __kernel LOOPS void packed_unpack(
     const long count,
     const long each) {
     const long begin = get_global_id(0) * each, end = min(count, begin + each);
-    for (long i = begin; i < end; i++)
-        for (int g = 0; g < GROUPS; g++) {
-            const float16 values = numbers(d, qs, first + i, g);
-            __global STORAGE* to = out + (i * GROUPS + g) * 16;
-            VSTORE(values.lo, to);
-            VSTORE(values.hi, to + 8);
-        }
+    for (long i = begin; i < end; i++) {
+        const float16 values = numbers(d, qs, (first + i) / GROUPS, (int)((first + i) % GROUPS));
+        __global STORAGE* to = out + i * 16;
+        VSTORE(values.lo, to);
+        VSTORE(values.hi, to + 8);
+    }
 }

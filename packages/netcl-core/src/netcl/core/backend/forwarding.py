@@ -58,6 +58,7 @@ class KernelModules:
     attention: ModuleType
     sparse: ModuleType
     packed: ModuleType
+    cached_attention: ModuleType
     host_call: ModuleType
 
 
@@ -154,6 +155,8 @@ class ForwardedCalls:
     sparse_pairs = forwarded(DeviceBackend.sparse_pairs, "sparse")
     packed_unpack = forwarded(DeviceBackend.packed_unpack, "packed")
     packed_product = forwarded(DeviceBackend.packed_product, "packed")
+    packed_fused = forwarded(DeviceBackend.packed_fused, "packed")
+    cached_attention = forwarded(DeviceBackend.cached_attention, "cached_attention")
     random = forwarded(DeviceBackend.random, "random")
     copy = forwarded(DeviceBackend.copy, "copy")
     scatter_block = forwarded(DeviceBackend.scatter_block, "copy")

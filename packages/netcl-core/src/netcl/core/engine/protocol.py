@@ -354,6 +354,36 @@ class DeviceBackend(Protocol):
         """
         ...
 
+    def packed_fused(
+        self,
+        x: TensorT,
+        parts: Sequence[TensorT],
+        extras: Sequence[TensorT | None],
+        *,
+        format: str,
+        eps: float,
+        gate: str,
+    ) -> TensorT:
+        """Returns a product of at most four rows of x with what is around it: norm, bias and residual, or None."""
+        ...
+
+    def cached_attention(
+        self,
+        x: TensorT,
+        keys: TensorT,
+        values: TensorT,
+        used: TensorT,
+        turns: TensorT,
+        norms: Sequence[TensorT],
+        *,
+        scale: float,
+        window: int,
+        cap: float,
+        eps: float,
+    ) -> TensorT:
+        """Returns the attention of one new token of each row, whose key and value it writes at the place ``used``."""
+        ...
+
     def recurrence(
         self,
         kind: str,

@@ -172,12 +172,14 @@ def disagreement(name: str, engine: DeviceBackend, dtype: str) -> str:
     return ""
 
 
-def agree(got: Array, wanted: Array, dtype: str, cancels: bool = False) -> tuple[int, Any, Any] | None:
+def agree(
+    got: Array, wanted: Array, dtype: str, cancels: bool = False, share: float = 0.0
+) -> tuple[int, Any, Any] | None:
     """Returns the flat position and the values of the first difference; None if there is none.
 
     Integers and bool are equal. Floats are NaN and infinite at the same places and agree within a few rounding units,
-    of 1 at least if terms may cancel (``cancels``), or else zeros have the same sign. Results below the smallest normal
-    number may differ by that.
+    or this ``share``, of 1 at least if terms may cancel (``cancels``), or else zeros have the same sign. Results below
+    the smallest normal number may differ by that.
     """
     got, wanted = np.atleast_1d(got).reshape(-1), np.atleast_1d(wanted).reshape(-1)
     if got.shape != wanted.shape:
@@ -192,7 +194,7 @@ def agree(got: Array, wanted: Array, dtype: str, cancels: bool = False) -> tuple
             if dtype == "float16":
                 wanted = wanted.astype(np.float16)
             a, b = got.astype(np.float64), wanted.astype(np.float64)
-            near = np.abs(a - b) <= _RELATIVE[dtype] * np.maximum(np.abs(b), 1 if cancels else 0) + normal
+            near = np.abs(a - b) <= max(_RELATIVE[dtype], share) * np.maximum(np.abs(b), 1 if cancels else 0) + normal
             zeros = (not cancels) & (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
             same = ((a == b) | near | (np.isnan(a) & np.isnan(b))) & ~zeros
             different = ~same | (np.isinf(a) != np.isinf(b))

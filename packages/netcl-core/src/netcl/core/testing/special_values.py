@@ -79,8 +79,8 @@ _ROUNDED = {
     "kl_div", "kl_terms", "absolute_error", "huber_error", "smooth_error", "avg_pool_grad", "adaptive_avg_pool_grad",
 }  # fmt: skip
 
-# Rows where drivers round an operand to shorts, 32 neighbours with one scale: infinities become NaN.
-_AS_SHORTS = ("packed_product",)
+# Rows that drivers of CPUs compute with an operand rounded to shorts: the largest of 32 neighbours decides the error.
+_AS_SHORTS = ("packed_fused", "packed_product")
 
 
 def special_ops() -> tuple[str, ...]:
@@ -189,8 +189,6 @@ def special_disagreement(name: str, engine: DeviceBackend, dtype: str, count: in
     for label, case in special_cases(name, dtype, count):
         if "largest" in label and (host or name in _AS_SHORTS):
             continue
-        if ("infinity" in label or "infinities" in label) and not host and name in _AS_SHORTS:
-            continue
         results, refusal = _results(name, case, engine, dtype)
         if host:
             with np.errstate(all="ignore"):
@@ -207,7 +205,7 @@ def special_disagreement(name: str, engine: DeviceBackend, dtype: str, count: in
                 return f"{name} of {dtype}, {label}: {refusal or 'no error'}, not {refused or 'none'}"
             wanted = [other for other, _ in others]
         for (got, of), want in zip(results, wanted):
-            fault = agree(got, want, of, cancels=True)
+            fault = agree(got, want, of, cancels=True, share=1e-4 if name in _AS_SHORTS else 0.0)
             if fault:
                 return f"{name} of {dtype}, {label}: {fault[1]} at {fault[0]}, not {fault[2]}"
     return ""

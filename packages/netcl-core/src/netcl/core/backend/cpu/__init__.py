@@ -17,6 +17,7 @@ from netcl.core.backend import host_call
 from netcl.core.backend.cpu import (
     attention,
     border,
+    cached_attention,
     compaction,
     conv,
     copy,
@@ -77,6 +78,7 @@ class CPUBackend(ForwardedCalls, OpenRecordings):
         attention,
         sparse,
         packed,
+        cached_attention,
         host_call,
     )
 

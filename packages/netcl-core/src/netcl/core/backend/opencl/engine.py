@@ -24,7 +24,7 @@ from netcl.core.backend.opencl.kernels.packed_products import packed
 from netcl.core.backend.opencl.kernels.recurrences import ctc, recurrence
 from netcl.core.backend.opencl.kernels.scans import scan
 from netcl.core.backend.opencl.kernels.selections import compaction
-from netcl.core.backend.opencl.kernels.softmax_attention import attention
+from netcl.core.backend.opencl.kernels.softmax_attention import attention, cached_attention
 from netcl.core.backend.opencl.kernels.sorts import sort
 from netcl.core.backend.opencl.kernels.sparse_products import sparse
 from netcl.core.backend.opencl.kernels.windows import window
@@ -94,6 +94,7 @@ class OpenCLBackend(ForwardedCalls):
         attention,
         sparse,
         packed,
+        cached_attention,
         host_call,
     )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core.backend.opencl.templates import filled_program, largest_group, per_work_item, traits
+from netcl.core.backend.opencl.templates import Traits, filled_program, largest_group, per_work_item, traits
 from netcl.core.engine.packed_formats import FORMATS, GROUP, Field, Format
 from netcl.core.expr import Load
 from netcl.core.process.opencl import cl
@@ -23,24 +23,25 @@ if TYPE_CHECKING:
 _FEW = 4  # rows of x on a GPU for which the matrix is unpacked in registers
 _FEW_CPU = 32  # the same on a CPU; for 64 rows panels take about the same time
 _TILE = 4  # of them that a CPU multiplies together
-_LANES = 32  # work-items of a row of the matrix on a GPU
+_LANES = 32  # work-items of _NEAR rows of the matrix on a GPU
+_NEAR = 4
 _LOCAL = 128
 _UNITS = 4  # work-items of a core of a CPU; each rounds x, which takes as long as 20,000 numbers of the matrix
-_PANEL = 1 << 24  # numbers that are unpacked at a time
+_PANEL, _PANEL_GPU = 1 << 24, 1 << 27  # numbers that are unpacked at a time
 _C = {"uint8": "uchar", "int8": "char", "uint16": "ushort", "float16": "half"}
-_FIELD = re.compile(r"\b(\w+)\(")
+_FIELD, _SHIFT = re.compile(r"\b(\w+)\("), re.compile(r"(<<|>>) byte\(")
 
 
 def _read(field: Field, index: str) -> str:
     """Returns the OpenCL C of a field at an index in a block."""
     if field.is_vector:
         kind = _C[field.dtype]
-        return f"(*(__global const packed_{kind}16*)({field.name} + block * {field.count} + 16 * ({index})))"
+        return f"as_uint4(*(__global const packed_{kind}16*)({field.name} + block * {field.count} + 16 * ({index})))"
     place = f"block * {field.count} + ({index})"
     if field.dtype == "float16":
-        return f"vload_half({place}, {field.name})"
+        return f"HALF_AT({place}, {field.name})"
     if field.is_bits:
-        return f"convert_uchar16(((ushort16)({field.name}[{place}]) >> LANES16) & (ushort16)1)"
+        return f"as_uint4(convert_uchar16(((ushort16)({field.name}[{place}]) >> LANES16) & (ushort16)1))"
     return f"(float){field.name}[{place}]"
 
 
@@ -82,16 +83,23 @@ def program(format: str, dtype: str, kernel: str, defines: tuple[tuple[str, obje
         "declared": ", ".join(f"__global const {kind}* {name}" for name, kind in kinds.items()),
         "names": ", ".join(fields),
         "levels": ", ".join(map(str, row.levels)),
-        "codes": _in_c(row.codes, fields),
+        "of_row": ", ".join(f"{field.name} + base * {field.count}" for field in row.fields),
+        "codes": _in_c(_SHIFT.sub(r"\1 word(", row.codes), fields),
         "scale": _in_c(row.scale, fields),
         "offset": _in_c(row.offset, fields),
         "scale8": _in_c(row.scale, fields, eight).replace("power(", "power8("),
         "second8": _in_c(row.scale, fields, eight).replace(".even", ".odd"),
         "offset8": _in_c(row.offset, fields, eight),
     }
-    own = (("LEVELS", int(bool(row.levels))), ("OFFSET", int(bool(row.offset))), ("ZERO", row.zero))
+    signed = bool(row.levels) or any(field.dtype == "int8" and field.is_vector for field in row.fields)
+    levels, offset = int(bool(row.levels)), int(bool(row.offset))
+    own = ("LEVELS", levels), ("OFFSET", offset), ("ZERO", row.zero), ("SIGNED", int(signed))
     sizes = (("GROUPS", row.block // GROUP), (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", GROUP // 2))
-    return filled_program(("storage", "packed_blocks", kernel), (*own, *sizes, *defines), parts)
+    return filled_program(
+        ("storage", "packed_blocks", *(("packed_around",) if kernel != "packed_unpack" else ()), kernel),
+        (*own, *sizes, *defines),
+        parts,
+    )
 
 
 def _columns(parts: Sequence[Any], format: str) -> int:
@@ -100,12 +108,11 @@ def _columns(parts: Sequence[Any], format: str) -> int:
 
 
 def _unpack(engine: Any, parts: Sequence[TensorT], format: str, out: TensorT, first: int) -> None:
-    row, device = FORMATS[format], traits(engine)
-    blocks = out.size // row.block
-    each = per_work_item(blocks, device, row.block)
-    numbers = [np.int64(number) for number in (first * out.shape[1] // row.block, blocks, each)]
+    device, groups = traits(engine), out.size // GROUP
+    each = per_work_item(groups, device, GROUP)
+    numbers = [np.int64(number) for number in (first * out.shape[1] // GROUP, groups, each)]
     text = program(format, out.dtype, "packed_unpack")
-    engine.launch(text, "packed_unpack", (-(-blocks // each),), None, [*parts, out, *numbers])
+    engine.launch(text, "packed_unpack", (-(-groups // each),), None, [*parts, out, *numbers])
 
 
 def packed_unpack(engine: Any, parts: Sequence[TensorT], *, format: str, dtype: str) -> TensorT:
@@ -116,38 +123,55 @@ def packed_unpack(engine: Any, parts: Sequence[TensorT], *, format: str, dtype: 
     return out
 
 
-def _few(engine: Any, x: TensorT, parts: Sequence[TensorT], format: str, rows: int) -> TensorT:
-    """Returns the product of few rows of x, which reads the matrix once."""
+def packed_fused(
+    engine: Any,
+    x: TensorT,
+    parts: Sequence[TensorT],
+    extras: Sequence[TensorT | None] = (None, None, None),
+    *,
+    format: str,
+    eps: float = 0.0,
+    gate: str = "",
+) -> TensorT:
+    """Returns the product of few rows of x, which reads the matrix once, with norm, bias, gate and residual around."""
     device, row, count = traits(engine), FORMATS[format], x.shape[0]
+    rows = parts[0].shape[0] // (2 if gate else 1)
     out: TensorT = engine.empty((count, rows), x.dtype)
-    each = -(-rows // (_UNITS * device.units)) if device.is_cpu else 1
-    numbers = [np.int64(number) for number in (count, rows, x.shape[1] // row.block, each)]
-    if device.is_cpu:
-        tile = min(count, _TILE)
-        text = program(format, x.dtype, "packed_dots", dots_defines(row, tile))
-        locals_ = [cl.LocalMemory(size) for size in _local_sizes(tile, x.shape[1])]
-        engine.launch(
-            text, "packed_dots", (-(-count // tile), -(-rows // each)), (1, 1), [x, *parts, out, *locals_, *numbers]
-        )
+    given = [extra for extra in extras if extra is not None]
+    around = around_defines(gate, *(extra is not None for extra in extras))
+    sizes = [np.int64(number) for number in (count, rows, x.shape[1] // row.block)]
+    tile = next((tile for tile in (min(count, _TILE), 1) if _fits(tile, x.shape[1], device)), 0)
+    if device.is_cpu and tile:
+        each = -(-rows // (_UNITS * device.units))
+        text = program(format, x.dtype, "packed_dots", (*dots_defines(row, tile), *around))
+        args = [cl.LocalMemory(size) for size in _local_sizes(tile, x.shape[1])]
+        args += [*sizes, np.int64(each), np.float32(eps)]
+        grid = -(-count // tile), -(-rows // each)
+        engine.launch(text, "packed_dots", grid, (1, 1), [x, *parts, *given, out, *args])
         return out
-    group = largest_group(_LOCAL, device)
+    group = 1 if device.is_cpu else largest_group(_LOCAL, device)
     lanes = min(_LANES, group)
-    text = program(format, x.dtype, "packed_rows", rows_defines(count, lanes, group))
-    size = -(-rows * lanes // group) * group
-    engine.launch(text, "packed_rows", (size,), (group,), [x, *parts, out, *numbers[1:]])
+    text = program(format, x.dtype, "packed_rows", (*rows_defines(count, lanes, group), *around))
+    sets = -(-rows // (_NEAR // 2 if gate else _NEAR))
+    size = -(-sets * lanes // group) * group
+    engine.launch(text, "packed_rows", (size,), (group,), [x, *parts, *given, out, *sizes[1:], np.float32(eps)])
     return out
+
+
+def around_defines(gate: str, *extras: bool) -> tuple[tuple[str, object], ...]:
+    """Returns the definitions of packed_around.cl: the gate, and whether there are norm, bias and residual."""
+    return (*zip(("NORM", "BIAS", "RESIDUAL"), map(int, extras)), ("GATE", ("", "silu", "gelu").index(gate)))
 
 
 def dots_defines(row: Format, tile: int) -> tuple[tuple[str, object], ...]:
     """Returns the definitions of packed_dots.cl for a format and ``tile`` rows of x."""
     own_scales = int("scales(g)" in row.scale)
-    center = 8 if row.offset else 0
-    return ("ROWS", tile), ("SINGLE", own_scales), ("WHOLE", int(row.block > 32)), ("CENTER", center)
+    return ("ROWS", tile), ("SINGLE", own_scales), ("WHOLE", int(row.block > 32))
 
 
 def rows_defines(count: int, lanes: int, group: int) -> tuple[tuple[str, object], ...]:
     """Returns the definitions of packed_rows.cl for ``count`` rows of x."""
-    return ("LANES", lanes), ("GROUP", group), ("ROWS", count)
+    return ("LANES", lanes), ("LANES1", int(lanes == 1)), ("GROUP", group), ("ROWS", count), ("NEAR", _NEAR)
 
 
 def _local_sizes(count: int, columns: int) -> tuple[int, int, int]:
@@ -156,10 +180,14 @@ def _local_sizes(count: int, columns: int) -> tuple[int, int, int]:
     return 2 * count * columns, 4 * count * padded, 4 * count * padded
 
 
+def _fits(count: int, columns: int, device: Traits) -> bool:
+    return sum(_local_sizes(count, columns)) <= device.local_memory
+
+
 def _by_panels(engine: Any, x: TensorT, parts: Sequence[TensorT], format: str, turned: bool) -> TensorT:
     """Returns the product of many rows of x: with panels of rows of the matrix that are unpacked for it."""
     rows, columns = parts[0].shape[0], _columns(parts, format)
-    step = max(1, _PANEL // columns)
+    step = max(1, (_PANEL if traits(engine).is_cpu else _PANEL_GPU) // columns)
     if rows <= step:
         whole: TensorT = packed_unpack(engine, parts, format=format, dtype=x.dtype)
         result: TensorT = engine.matmul(x, whole, transpose_b=not turned)
@@ -194,8 +222,7 @@ def _move(
 def packed_product(engine: Any, x: TensorT, parts: Sequence[TensorT], *, format: str, turned: bool) -> TensorT:
     """Returns x (m, columns) times the transpose of a packed matrix, or ``turned`` x (m, rows) times the matrix."""
     device = traits(engine)
-    most = _FEW_CPU if device.is_cpu else _FEW
-    fits = sum(_local_sizes(min(x.shape[0], _TILE), x.shape[1])) <= device.local_memory
-    if turned or x.shape[0] > most or x.dtype == "float64" or (device.is_cpu and not fits):
+    most = _FEW_CPU if device.is_cpu and _fits(min(x.shape[0], _TILE), x.shape[1], device) else _FEW
+    if turned or x.shape[0] > most or x.dtype == "float64":
         return _by_panels(engine, x, parts, format, turned)
-    return _few(engine, x, parts, format, parts[0].shape[0])
+    return packed_fused(engine, x, parts, format=format)

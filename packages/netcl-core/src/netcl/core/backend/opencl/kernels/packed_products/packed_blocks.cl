@@ -2,11 +2,25 @@
 // of which a block has a fixed number of elements. codes(block, g), scale(block, g) and offset(block, g) are expressions of
 // the table of formats (netcl.core.engine.packed_formats); block counts all blocks of the matrix.
 
-typedef uchar16 __attribute__((aligned(1))) packed_uchar16;
-typedef char16 __attribute__((aligned(1))) packed_char16;
+#ifdef __NV_CL_C_VERSION
+#define ALIGNED 16
+#else
+#define ALIGNED 1
+#endif
+typedef uchar16 __attribute__((aligned(ALIGNED))) packed_uchar16;
+typedef char16 __attribute__((aligned(ALIGNED))) packed_char16;
 
-#define byte(number) ((uchar16)((uchar)(number)))
+// The expressions of codes are of four words that have sixteen bytes: byte() is a number in each byte, word() one in each word.
+#define byte(number) ((uint4)((number) * 0x01010101u))
+#define word(number) ((uint4)(number))
 #define LANES16 (ushort16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+
+// PoCL 3 converts a half by a dozen instructions.
+#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
+#define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
+#else
+#define HALF_AT(i, p) vload_half(i, p)
+#endif
 
 // Half of 2 ** (exponent - 127): the scale E8M0 of levels that are doubled.
 static inline float power(const float exponent) {
@@ -24,9 +38,9 @@ $end
 
 static inline char16 quants(${declared}, const size_t block, const int g) {
 $if LEVELS
-    return LOOK_UP((char16)(${levels}), ${codes});
+    return LOOK_UP((char16)(${levels}), as_uchar16(${codes}));
 $else
-    return convert_char16(${codes}) - (char)ZERO;
+    return as_char16(${codes}) - (char)ZERO;
 $end
 }
 

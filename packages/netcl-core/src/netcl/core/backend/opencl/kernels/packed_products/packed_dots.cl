@@ -1,10 +1,10 @@
 // packed_rows.cl for CPUs: x is rounded to shorts, and products of shorts are added in pairs, for which processors have an
 // instruction. 32 neighbours of x have one scale, a power of two, so that numbers of few bits keep their value. The scales of
-// eight times 32 numbers are computed together. Quants are less CENTER, so that the compiler takes them for signed numbers, and
-// the offset of the matrix contains CENTER.
+// eight times 32 numbers are computed together.
 //
-// A work-item rounds ROWS rows of x for itself, and has `each` rows of the matrix. Local memory: the shorts of x, their scales
-// and their sums. A number of x that is not finite makes a NaN. Contraction of a*b+c into one rounding is allowed here.
+// A work-item rounds ROWS rows of x for itself, and has `each` rows of the result. Local memory: the shorts of x, their scales
+// and their sums. Rows of x with a number that is not finite, or of sums beyond float32, are multiplied as floats, unrounded.
+// Contraction of a*b+c into one rounding is allowed here.
 
 #pragma OPENCL FP_CONTRACT ON
 #define EIGHT (int8)(0, 1, 2, 3, 4, 5, 6, 7)
@@ -16,13 +16,18 @@ static inline float8 power8(const float8 exponent) {
     return as_float8(select((e - 1) << 23, (uint8)(0x200000) << e, e < 2));
 }
 
-// The sums of pairs of products. They are converted to floats before others are added: a sum of four has no instruction.
+// The sums of pairs of products: one instruction. Intel's compiler makes it of this expression, PoCL's of none.
 static inline int8 pairs(const short16 a, const short16 b) {
-    return convert_int8(a.even) * convert_int8(b.even) + convert_int8(a.odd) * convert_int8(b.odd);
+#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__AVX2__)
+    return __builtin_ia32_pmaddwd256(a, b);
+#else
+    const int16 products = convert_int16(a) * convert_int16(b);
+    return products.even + products.odd;
+#endif
 }
 
-static inline short16 centered(${declared}, const size_t block, const int g) {
-    return convert_short16(quants(${names}, block, g) - (char)CENTER);
+static inline short16 shorts_of(${declared}, const size_t block, const int g) {
+    return convert_short16(quants(${names}, block, g));
 }
 
 static inline float across(const float8 v) {
@@ -31,14 +36,14 @@ static inline float across(const float8 v) {
 }
 
 // Rounds 32 numbers.
-static inline void rounded(__global const STORAGE* from, __local short* to, __local float* scale, __local float* sum) {
-    const float8 a = VLOAD(from), b = VLOAD(from + 8), c = VLOAD(from + 16), d = VLOAD(from + 24);
+static inline void rounded(const float8 a, const float8 b, const float8 c, const float8 d, __local short* to,
+        __local float* scale, __local float* sum) {
     const float8 eight = fmax(fmax(fabs(a), fabs(b)), fmax(fabs(c), fabs(d)));
     const float4 four = fmax(eight.lo, eight.hi);
     const float largest = fmax(fmax(four.x, four.y), fmax(four.z, four.w)), total = across((a + b) + (c + d));
     const float power = as_float(as_uint(largest) & 0x7f800000u);
     const float factor = power > 0x1p-100f ? 16384 / power : 0;
-    *scale = power / 16384 + 0 * total;
+    *scale = power / 16384;
     *sum = total;
     vstore8(convert_short8_sat_rte(a * factor), 0, to);
     vstore8(convert_short8_sat_rte(b * factor), 1, to);
@@ -46,95 +51,145 @@ static inline void rounded(__global const STORAGE* from, __local short* to, __lo
     vstore8(convert_short8_sat_rte(d * factor), 3, to);
 }
 
-$kernel LOOPS packed_dots(read STORAGE x, ${fields}, write STORAGE out, local short shorts, local float factors,
-        local float sums, long height, long rows, long blocks, long each) {
+$if WHOLE
+#define LOW(j) quants_of(block, 2 * (j))
+#define HIGH(j) quants_of(block, 2 * (j) + 1)
+$else
+#define LOW(j) quants_of(block + (j), 0)
+#define HIGH(j) quants_of(block + (j), 1)
+$end
+#define quants_of(block, g) shorts_of(${names}, block, g)
+
+// Adds the products of the part j of eight times 32 numbers.
+$if SINGLE
+#define ADD(r, j) \
+    total[r] += convert_float8(first) * each_scale[r][j]; \
+    more[r] += convert_float8(last) * each_second[r][j];
+$else
+#define ADD(r, j) \
+    if (j % 2) more[r] += convert_float8(first + last) * each_scale[r][j]; \
+    else total[r] += convert_float8(first + last) * each_scale[r][j];
+$end
+#define PART(j) { \
+    const short16 low = LOW(j), high = HIGH(j); \
+    for (int r = 0; r < ROWS; r++) { \
+        __local const short* from = shorts + r * columns + 32 * (start + j); \
+        const int8 first = pairs(low, *(__local const packed_short16*)from); \
+        const int8 last = pairs(high, *(__local const packed_short16*)(from + 16)); \
+        ADD(r, j) \
+    } \
+}
+
+$kernel LOOPS packed_dots(read STORAGE x, ${fields}, read STORAGE norm if NORM, read STORAGE bias if BIAS,
+        read STORAGE residual if RESIDUAL, write STORAGE out, local short shorts, local float factors,
+        local float sums, long height, long rows, long blocks, long each, float eps) {
     const long tile = get_global_id(0) * ROWS, begin = get_global_id(1) * each, end = min(rows, begin + each);
     const long columns = blocks * GROUPS * 16, parts = columns / 32, eights = (parts + 7) / 8;
+    float inverses[ROWS];
+    bool is_finite[ROWS];
     for (long r = 0; r < ROWS; r++) {
         __global const STORAGE* row = x + min(tile + r, height - 1) * columns;
+        float inverse = 1, check = 0;
+$if NORM
+        float8 squares = 0;
+        for (long i = 0; i < columns; i += 8) squares += VLOAD(row + i) * VLOAD(row + i);
+        inverse = rsqrt(across(squares) / columns + eps);
+$end
         for (long i = 0; i < eights * 8; i++) {
-            const long to = r * eights * 8 + i;
+            const long to = r * eights * 8 + i, at = i * 32;
+            factors[to] = 0;
+            sums[to] = 0;
             if (i < parts) {
-                rounded(row + i * 32, shorts + r * columns + i * 32, factors + to, sums + to);
-            } else {
-                factors[to] = 0;
-                sums[to] = 0;
+                rounded(NUMBERS(row, at), NUMBERS(row, at + 8), NUMBERS(row, at + 16), NUMBERS(row, at + 24),
+                    shorts + r * columns + at, factors + to, sums + to);
             }
+            check += 0 * sums[to];
         }
+        inverses[r] = inverse;
+        is_finite[r] = check == 0;
     }
     for (long n = begin; n < end; n++) {
-        float8 total[ROWS], more[ROWS];
-        for (int r = 0; r < ROWS; r++) {
-            total[r] = 0;
-            more[r] = 0;
-        }
-        for (long i = 0; i < eights; i++) {
-$if WHOLE
-            const long start = 8 * i, block = n * blocks + i;
-            const int skipped = 0, count = 8;
-$else
-            // The last eight overlap those before.
-            const long start = max(0L, min(8 * i, parts - 8)), block = n * blocks + start;
-            const int skipped = (int)(8 * i - start), count = (int)min(8L, parts - start);
-            const uint taken = (1u << count) - (1u << skipped);
-$end
-            float8 scale, second = 0, offset = 0;
-            if (count == 8) {
-                scale = ${scale8};
-$if SINGLE
-                second = ${second8};
-$end
-$if OFFSET
-                offset = ${offset8};
-$end
-            } else {
-                float s[8] = {0}, o[8] = {0};
-                for (int j = 0; j < count; j++) {
-                    s[j] = scale_of(${names}, block + j, 0);
-$if OFFSET
-                    o[j] = offset_of(${names}, block + j, 0);
-$end
-                }
-                scale = vload8(0, s);
-                offset = vload8(0, o);
-            }
-            float each_scale[ROWS][8], each_second[ROWS][8];
+        float kept[ROWS];
+        for (int h = 0; h < (GATE ? 2 : 1); h++) {
+            const long own = n + h * rows;
+            float8 total[ROWS], more[ROWS];
             for (int r = 0; r < ROWS; r++) {
-                const float8 factor = vload8(0, factors + r * eights * 8 + start);
-                vstore8(scale * factor, 0, each_scale[r]);
+                total[r] = 0;
+                more[r] = 0;
+            }
+            for (long i = 0; i < eights; i++) {
+$if WHOLE
+                const long start = 8 * i, block = own * blocks + i;
+                const int skipped = 0, count = 8;
+$else
+                // The last eight overlap those before.
+                const long start = max(0L, min(8 * i, parts - 8)), block = own * blocks + start;
+                const int skipped = (int)(8 * i - start), count = (int)min(8L, parts - start);
+$end
+                float8 scale, second = 0, offset = 0;
+                if (count == 8) {
+                    scale = ${scale8};
 $if SINGLE
-                vstore8(second * factor, 0, each_second[r]);
+                    second = ${second8};
 $end
 $if OFFSET
-                float8 sum = vload8(0, sums + r * eights * 8 + start);
-                if (skipped) sum = select((float8)0, sum, EIGHT >= skipped);
-                more[r] += (offset + CENTER * scale) * sum;
+                    offset = ${offset8};
 $end
-            }
-$if WHOLE
-#pragma unroll
-            for (int j = 0; j < 8; j++) {
-                const short16 low = centered(${names}, block, 2 * j), high = centered(${names}, block, 2 * j + 1);
-$else
-#pragma unroll
-            for (int j = 0; j < 8; j++) {
-                if (!(taken & 1u << j)) continue;
-                const short16 low = centered(${names}, block + j, 0), high = centered(${names}, block + j, 1);
+                } else {
+                    float s[8] = {0}, o[8] = {0};
+                    for (int j = 0; j < count; j++) {
+                        s[j] = scale_of(${names}, block + j, 0);
+$if OFFSET
+                        o[j] = offset_of(${names}, block + j, 0);
 $end
-#pragma unroll
+                    }
+                    scale = vload8(0, s);
+                    offset = vload8(0, o);
+                }
+                float each_scale[ROWS][8], each_second[ROWS][8];
                 for (int r = 0; r < ROWS; r++) {
-                    __local const short* from = shorts + r * columns + 32 * (start + j);
-                    const int8 first = pairs(low, *(__local const packed_short16*)from);
-                    const int8 last = pairs(high, *(__local const packed_short16*)(from + 16));
-                    total[r] += convert_float8(first) * each_scale[r][j];
+                    const float8 factor = vload8(0, factors + r * eights * 8 + start);
+                    vstore8(scale * factor, 0, each_scale[r]);
 $if SINGLE
-                    more[r] += convert_float8(last) * each_second[r][j];
-$else
-                    more[r] += convert_float8(last) * each_scale[r][j];
+                    vstore8(second * factor, 0, each_second[r]);
+$end
+$if OFFSET
+                    float8 sum = vload8(0, sums + r * eights * 8 + start);
+                    if (skipped) sum = select((float8)0, sum, EIGHT >= skipped);
+                    more[r] += offset * sum;
 $end
                 }
+                if (count - skipped == 8) {
+                    PART(0) PART(1) PART(2) PART(3) PART(4) PART(5) PART(6) PART(7)
+                } else {
+                    for (int j = skipped; j < count; j++) PART(j)
+                }
+            }
+            for (int r = 0; r < ROWS && tile + r < height; r++) {
+                float value = across(total[r] + more[r]);
+                if (!is_finite[r]) {
+                    __global const STORAGE* row = x + (tile + r) * columns;
+                    const float inverse = inverses[r];
+                    float8 exact = 0;
+                    for (long i = 0; i < blocks * GROUPS; i++) {
+                        const float16 w = numbers(${names}, own * blocks + i / GROUPS, (int)(i % GROUPS));
+                        exact += w.lo * NUMBERS(row, i * 16) + w.hi * NUMBERS(row, i * 16 + 8);
+                    }
+                    value = across(exact);
+                }
+$if BIAS
+                value += LOAD(bias, own);
+$end
+                if (GATE && h == 0) {
+                    kept[r] = gated(value);
+                    continue;
+                }
+                if (GATE) value *= kept[r];
+$if RESIDUAL
+                value += LOAD(residual, (tile + r) * rows + n);
+$end
+                STORE(value, out, (tile + r) * rows + n);
             }
         }
-        for (int r = 0; r < ROWS && tile + r < height; r++) STORE(across(total[r] + more[r]), out, (tile + r) * rows + n);
     }
 }

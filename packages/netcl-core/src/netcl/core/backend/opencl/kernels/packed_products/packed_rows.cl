@@ -1,44 +1,136 @@
 // Few rows of x times the transpose of a packed matrix: out[r, n] is the sum over k of x[r, k] * matrix[n, k].
 //
-// A row n of the matrix belongs to LANES work-items: each takes every LANES-th group of sixteen columns for all ROWS rows of x,
-// and the sums of the lanes are added in a tree. On CPUs LANES is 1, and a work-item has `each` rows of the matrix. Local
-// memory: LANES > 1: one float per work-item.
+// NEAR rows of the matrix belong to LANES work-items: each takes every LANES-th group of sixteen columns for all ROWS rows of
+// x, which are loaded once for them, and the sums of the lanes are added in a tree. With a GATE half of them are `rows` behind the others.
+// Contraction of a*b+c into one rounding is allowed here. LANES 1 is for CPUs without the local memory for packed_dots. Local memory: LANES > 1: one float per work-item.
 
-$kernel LOOPS packed_rows(read STORAGE x, ${fields}, write STORAGE out, long rows, long blocks, long each) {
-#if LANES > 1
+#define OWN (GATE ? NEAR / 2 : NEAR)
+
+$if LANES1
+#define SUM(v) (v)
+$else
+#if defined(__NV_CL_C_VERSION) && LANES == 32
+static inline float of_lanes(float v) {
+    for (int step = 16; step > 0; step /= 2) {
+        float other;
+        asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(other) : "f"(v), "r"(step));
+        v += other;
+    }
+    return v;
+}
+#define SUM(v) of_lanes(v)
+#else
+static inline float of_lanes(const float v, __local float* sums, const int item, const int lane) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    sums[item] = v;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int step = LANES / 2; step > 0; step /= 2) {
+        if (lane < step) sums[item] += sums[item + step];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    return sums[item - lane];
+}
+#define SUM(v) of_lanes(v, sums, item, lane)
+#endif
+$end
+
+// Buffers begin at multiples of these sizes, which NVIDIA's compiler has to know for loads of several numbers.
+#ifdef __NV_CL_C_VERSION
+$if DTYPE_FLOAT32
+#define XLOAD(p) (*(__global const float8*)(p))
+$else
+$if DTYPE_FLOAT16
+#define XLOAD(p) vloada_half8(0, (__global const half*)(p))
+$else
+#define XLOAD(p) as_float8(convert_uint8(*(__global const ushort8*)(p)) << 16)
+$end
+$end
+#else
+#define XLOAD(p) VLOAD(p)
+#endif
+
+#pragma OPENCL FP_CONTRACT ON
+
+$kernel LOOPS packed_rows(read STORAGE x, ${fields}, read STORAGE norm if NORM, read STORAGE bias if BIAS,
+        read STORAGE residual if RESIDUAL, write STORAGE out, long rows, long blocks, float eps) {
+$if LANES1
+    const int lane = 0;
+$else
     __local float sums[GROUP];
     const int item = get_local_id(0), lane = item % LANES;
-#else
-    const int lane = 0;
-#endif
-    const long begin = get_global_id(0) / LANES * each;
-    const long columns = blocks * GROUPS * 16;
-    for (long n = begin; n < begin + each; n++) {
-        float16 total[ROWS];
-        for (int r = 0; r < ROWS; r++) total[r] = 0;
-        if (n < rows)
-            for (long i = lane; i < blocks * GROUPS; i += LANES) {
-                const float16 values = numbers(${names}, n * blocks + i / GROUPS, (int)(i % GROUPS));
-                for (int r = 0; r < ROWS; r++) {
-                    __global const STORAGE* from = x + r * columns + i * 16;
-                    total[r] += values * (float16)(VLOAD(from), VLOAD(from + 8));
+$end
+    const long first = get_global_id(0) / LANES * OWN, columns = blocks * GROUPS * 16;
+    long own[NEAR];
+    for (int a = 0; a < NEAR; a++) own[a] = min(first + a % OWN, rows - 1) + a / OWN * rows;
+    float4 total[NEAR][ROWS];
+    float squares[ROWS];
+    for (int r = 0; r < ROWS; r++) {
+        squares[r] = 0;
+        for (int a = 0; a < NEAR; a++) total[a][r] = 0;
+    }
+    if (first < rows)
+        for (int i = lane; i < (int)blocks * GROUPS; i += LANES) {
+            float16 values[NEAR];
+            float scale[NEAR], offset[NEAR];
+            for (int a = 0; a < NEAR; a++) {
+                const size_t base = own[a] * blocks;
+                const int block = i / GROUPS, g = i % GROUPS;
+                scale[a] = scale_of(${of_row}, block, g);
+                offset[a] = -ZERO * scale[a];
+$if OFFSET
+                offset[a] += offset_of(${of_row}, block, g);
+$end
+$if SIGNED
+                values[a] = convert_float16(quants(${of_row}, block, g));
+$else
+                values[a] = convert_float16(as_uchar16(quants(${of_row}, block, g) + (char)ZERO));
+$end
+            }
+            for (int r = 0; r < ROWS; r++) {
+                __global const STORAGE* from = x + r * columns + i * 16;
+                float8 low = XLOAD(from), high = XLOAD(from + 8);
+$if NORM
+                const float8 both = low * low + high * high;
+                const float4 four = both.lo + both.hi;
+                squares[r] += (four.x + four.y) + (four.z + four.w);
+                low *= XLOAD(norm + i * 16);
+                high *= XLOAD(norm + i * 16 + 8);
+$end
+$if OFFSET or ZERO
+                const float8 numbers_of_x = low + high;
+                const float4 sum = numbers_of_x.lo + numbers_of_x.hi;
+$end
+                for (int a = 0; a < NEAR; a++) {
+                    const float8 products = values[a].lo * low + values[a].hi * high;
+                    total[a][r] += (products.lo + products.hi) * scale[a];
+$if OFFSET or ZERO
+                    total[a][r] += sum * offset[a];
+$end
                 }
             }
-        for (int r = 0; r < ROWS; r++) {
-            const float8 eight = total[r].lo + total[r].hi;
-            const float4 four = eight.lo + eight.hi;
-            float sum = (four.x + four.y) + (four.z + four.w);
-#if LANES > 1
-            sums[item] = sum;
-            barrier(CLK_LOCAL_MEM_FENCE);
-            for (int step = LANES / 2; step > 0; step /= 2) {
-                if (lane < step) sums[item] += sums[item + step];
-                barrier(CLK_LOCAL_MEM_FENCE);
-            }
-            sum = sums[item];
-            barrier(CLK_LOCAL_MEM_FENCE);
-#endif
-            if (n < rows && lane == 0) STORE(sum, out, r * rows + n);
         }
+    for (int r = 0; r < ROWS; r++) {
+        float inverse = 1, value[NEAR];
+$if NORM
+        inverse = rsqrt(SUM(squares[r]) / columns + eps);
+$end
+        for (int a = 0; a < NEAR; a++) {
+            const float4 four = total[a][r];
+            value[a] = SUM((four.x + four.y) + (four.z + four.w)) * inverse;
+        }
+        if (lane == 0)
+            for (int a = 0; a < OWN && first + a < rows; a++) {
+                float result = value[a];
+                const long to = r * rows + own[a];
+$if BIAS
+                result += LOAD(bias, own[a]);
+                if (GATE) value[(a + OWN) % NEAR] += LOAD(bias, own[a] + rows);
+$end
+                if (GATE) result = gated(result) * value[(a + OWN) % NEAR];
+$if RESIDUAL
+                result += LOAD(residual, to);
+$end
+                STORE(result, out, to);
+            }
     }
 }
