@@ -7,6 +7,7 @@ on "ocl" or on the CPU. PyTorch runs a graph with a node that has no row, node b
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import warnings
 from collections.abc import Callable, Sequence
@@ -330,12 +331,19 @@ class CompiledGraph:
     def _computed(self, program: _Program, values: list[Any]) -> Any:
         key = tuple((x.shape, x.dtype) if isinstance(x, Tensor) else x for x in values)
         if key not in self.steps and len(self.steps) < MOST_SHAPES:
-            try:
-                self.steps[key] = capture(program, *values)
-            except CaptureError:
-                self.steps[key] = None  # without a tensor, or with a value that is read on the host
+            self.steps[key] = _recorded(program, values)
         step = self.steps.get(key)
         return program(*values) if step is None else step.replay(*values)
+
+
+def _recorded(program: _Program, values: list[Any]) -> Any:
+    """Returns the captured step; None for a graph without a tensor, or with a value that is read on the host."""
+    for is_last in (False, True):
+        with contextlib.suppress(CaptureError):
+            return capture(program, *values)
+        if not is_last:
+            program(*values)  # makes the ranges, which a capture must not write to the device
+    return None
 
 
 def _given(results: Any, values: list[Any]) -> list[Any]:
