@@ -122,7 +122,8 @@ def _same(x: Any, **unused: Any) -> Any:
 
 # Overloads that are views, copies, factories or random in PyTorch, on netcl's tensors: nothing is written in a graph.
 GRAPH: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(words("alias detach lift_fresh_copy lift_fresh clone contiguous"), _same),
+    **dict.fromkeys(words("alias detach lift_fresh_copy lift_fresh"), _same),
+    **dict.fromkeys(words("clone contiguous"), lambda x, **unused: _result(x)),
     **dict.fromkeys(
         words("view _unsafe_view reshape _reshape_alias view_copy"), lambda x, size, *more: ops.reshape(x, tuple(size))
     ),
@@ -230,7 +231,8 @@ class _Program:
             elif n.op == "call_function":
                 function = self.functions[n]
                 args, kwargs = torch.fx.node.map_aggregate((n.args, n.kwargs), value if function in _TURNING else whole)  # type: ignore[misc]
-                env[n] = function(*args, **kwargs)
+                made = function(*args, **kwargs)
+                env[n] = _result(made) if n in self.roots else made  # for what reads it here, too
             for used in self.dropped.get(n, ()):
                 env.pop(used, None)
         return [_result(whole(root)) for root in self.roots]
@@ -242,7 +244,9 @@ class _Program:
 
 
 def _join_parts(graph: torch.fx.Graph) -> None:
-    """Makes a sum of zeros with one part each, as the gradients of the parts of a whole, one stack."""
+    """Makes a sum of zeros with one part each, as the gradients of the parts of a whole, one stack, in the order of axes
+    that is asked of it.
+    """
     for node in graph.nodes:
         parts = _parts(node)
         dims = {dim for dim, _ in parts}
@@ -250,8 +254,11 @@ def _join_parts(graph: torch.fx.Graph) -> None:
             (dim,) = dims
             sources = [parts[dim, at] for at in range(len(parts)) if (dim, at) in parts]
             if len(sources) == len(parts) == node.meta["val"].shape[dim]:
+                (user,) = node.users if len(node.users) == 1 else (None,)
+                order = list(user.args[1]) if user is not None and _name(user.target) == "permute" else None
                 with graph.inserting_before(node):
-                    node.replace_all_uses_with(graph.call_function(_stacked, (sources, dim)))
+                    stack = graph.call_function(_stacked, (sources, dim, order))
+                (node if order is None else user).replace_all_uses_with(stack)
     graph.eliminate_dead_code()
 
 
@@ -267,8 +274,12 @@ def _parts(node: Any) -> dict[tuple[int, int], Any]:
     return {**one, **other} if one and other and not one.keys() & other.keys() else {}
 
 
-def _stacked(sources: Any, dim: int) -> Any:
-    return ops.stack(sources, dim)
+def _stacked(sources: Any, dim: int, order: list[int] | None) -> Any:
+    """Returns the stack of tensors, with its axes in an order."""
+    if order is None:
+        return ops.stack(sources, dim)
+    within = [axis - (axis > dim) for axis in order if axis != dim]
+    return ops.stack([ops.permute(source, within) for source in sources], order.index(dim))
 
 
 def _root(node: Any) -> tuple[Any, Any]:
@@ -397,7 +408,36 @@ def _backend() -> Any:
         if _name(op) not in kernels.TABLE and _name(op) not in GRAPH
     }
     compilers = {"fw_compiler": _forward, "bw_compiler": _other, "inference_compiler": _other}
-    return aot_autograd(**compilers, decompositions=table, partition_fn=min_cut_rematerialization_partition)
+    return aot_autograd(**compilers, decompositions=table, partition_fn=_partition)
+
+
+def _partition(*args: Any, num_fwd_outputs: int, **kwargs: Any) -> Any:
+    """Cuts a graph in two as inductor does, but a saved tensor with swapped axes is swapped in the backward part: a
+    product reads it in place, where a saved one is a copy.
+    """
+    parts = min_cut_rematerialization_partition(*args, num_fwd_outputs=num_fwd_outputs, **kwargs)
+    (last,), places = parts[0].graph.find_nodes(op="output"), parts[1].graph.find_nodes(op="placeholder")
+    by_name = {place.name: place for place in places}
+    results = list(last.args[0])
+    for at, node in enumerate(results[num_fwd_outputs:], num_fwd_outputs):
+        if isinstance(node, torch.fx.Node) and node.name in by_name and _is_swap(node):
+            place, results[at] = by_name[node.name], node.args[0]
+            with parts[1].graph.inserting_after(places[-1]):
+                swapped = parts[1].graph.call_function(node.target, (place, *node.args[1:]))
+            place.replace_all_uses_with(swapped, lambda user, own=swapped: user is not own)
+            swapped.meta, place.meta = place.meta, {**place.meta, "val": node.args[0].meta["val"]}
+    last.args = (tuple(results),)
+    for part in parts:
+        part.recompile()
+    return parts
+
+
+def _is_swap(node: torch.fx.Node) -> bool:
+    """Returns True for a node that swaps the last two axes."""
+    if _name(node.target) not in ("t", "transpose.int", "permute"):
+        return False
+    shadow = torch.empty([2] * node.args[0].meta["val"].dim(), device="meta")  # type: ignore[union-attr]
+    return shadow.dim() > 1 and node.target(shadow, *node.args[1:]).stride() == shadow.mT.stride()  # type: ignore[operator]
 
 
 def netcl(module: torch.fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
