@@ -240,9 +240,7 @@ def is_skipped(op: Any) -> bool:
     return any(op.name == name or full_name(op) == name for name in EXCEPTIONS["not_compared"]["names"])
 
 
-def check(
-    dtypes: tuple[str, ...], limit: int, wanted: str = "", every: int = 1, first: int = 0
-) -> dict[str, Outcome]:
+def check(dtypes: tuple[str, ...], limit: int, wanted: str = "", every: int = 1, first: int = 0) -> dict[str, Outcome]:
     """Returns the outcome of each dtype on the first ``limit`` samples of each op, or of a part of the ops."""
     from torch_netcl import fallback
 

@@ -22,10 +22,11 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from netcl import ops
 from netcl.core.errors import CaptureError, UnsupportedError
+from netcl.core.ops_table import dispatch
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.views import ViewStorage, separate
 from netcl.runtime.capture import capture
-from torch_netcl import fallback, kernels, memory, products, sharing, words
+from torch_netcl import fallback, kernels, memory, overload, products, sharing, words
 from torch_netcl.memory import DTYPES, ENGINE
 from torch_netcl.products import Turned, plain
 from torch_netcl.rows import as_type, named
@@ -40,34 +41,31 @@ MOST_SHAPES = 8  # records of one graph; further sets of shapes are computed cal
 _ALL = slice(None)
 
 
-def _permuted(x: Any, order: Any) -> Any:
-    """Returns ``x`` with its axes in another order: Turned, and back, if only the last two are swapped."""
-    rank = x.base.ndim if type(x) is Turned else x.ndim
-    order = [axis % rank for axis in order] if rank else []
-    if rank > 1 and order == [*range(rank - 2), rank - 1, rank - 2]:
-        return x.base if type(x) is Turned else Turned(x)
-    return ops.permute(plain(x), order) if rank else x
+def _shown(op: Any) -> Callable[..., Any]:
+    """Returns the row of a view: what PyTorch's strides of it show, Turned if the last two axes are swapped."""
+
+    def show(x: Any, *args: Any, **kwargs: Any) -> Any:
+        base, shadow = (x.base, _shadow(x.base).mT) if type(x) is Turned else (x, _shadow(x))
+        shown = op(shadow, *args, **kwargs)
+        if isinstance(shown, torch.Tensor):
+            return _by_strides(base, shown)
+        return tuple([_by_strides(base, part) for part in shown])
+
+    return show
 
 
-def _transposed(x: Any, one: int, two: int) -> Any:
-    order = list(range(x.base.ndim if type(x) is Turned else x.ndim)) or [0]
-    order[one], order[two] = order[two], order[one]
-    return _permuted(x, order)
+def _shadow(x: Any) -> torch.Tensor:
+    return torch.empty(x.shape, device="meta")
 
 
-def _turned(x: Any) -> Any:
-    return _permuted(x, (1, 0)) if type(x) is Turned or x.ndim == 2 else x
-
-
-def _expanded(x: Any, size: Any, *, implicit: bool = False) -> Any:
-    lead = len(size) - x.ndim
-    return ops.expand(x, [x.shape[at - lead] if length == -1 else length for at, length in enumerate(size)])
-
-
-def _squeezed(x: Any, dim: Any = None) -> Any:
-    dims = range(x.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
-    axes = {axis % max(x.ndim, 1) for axis in dims}
-    return ops.reshape(x, tuple(length for axis, length in enumerate(x.shape) if axis not in axes or length != 1))
+def _by_strides(x: Any, shown: torch.Tensor) -> Any:
+    shape = tuple(shown.shape)
+    if shown.numel() == x.size:
+        if shown.is_contiguous():
+            return ops.reshape(x, shape)
+        if len(shape) > 1 and shown.mT.is_contiguous():
+            return Turned(ops.reshape(x, tuple(shown.mT.shape)))
+    return dispatch.call("as_strided", x, shape, shown.stride(), shown.storage_offset())
 
 
 def _written(x: Any, source: Any, dim: int, key: Any) -> Any:
@@ -81,20 +79,6 @@ def _full(size: Any, value: Any, *, dtype: Any = None, **unused: Any) -> Any:
     made = ENGINE.empty(tuple(size), named(dtype or kinds.get(type(value), torch.get_default_dtype())))
     ENGINE.fill(made, value)
     return made
-
-
-def _filled(value: Any) -> dict[str, Callable[..., Any]]:
-    """Returns the factories of tensors of one number: of a size, and of the shape of another tensor."""
-
-    def of_size(size: Any, *, dtype: Any = None, **unused: Any) -> Any:
-        return _full(size, value, dtype=dtype or torch.get_default_dtype())
-
-    def like(x: Any, *, dtype: Any = None, **unused: Any) -> Any:
-        return _full(x.shape, value, dtype=dtype or memory.TORCH[x.dtype])
-
-    return {"ones": of_size, "ones_like": like} if value else dict.fromkeys(
-        ("zeros", "empty.memory_format"), of_size
-    ) | dict.fromkeys(("zeros_like", "empty_like"), like)  # fmt: skip
 
 
 def _drawn(draw: Callable[..., Any]) -> Callable[..., Any]:
@@ -120,30 +104,22 @@ def _same(x: Any, **unused: Any) -> Any:
     return x
 
 
+VIEWS = words(
+    "permute t transpose.int expand unsqueeze squeeze squeeze.dim squeeze.dims select.int slice.Tensor split.Tensor "
+    "split_with_sizes unbind.int diagonal unfold"
+)
 # Overloads that are views, copies, factories or random in PyTorch, on netcl's tensors: nothing is written in a graph.
 GRAPH: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(words("alias detach lift_fresh_copy lift_fresh"), _same),
     **dict.fromkeys(words("clone contiguous"), lambda x, **unused: _result(x)),
+    **{name: _shown(overload(name)) for name in VIEWS},
     **dict.fromkeys(
-        words("view _unsafe_view reshape _reshape_alias view_copy"), lambda x, size, *more: ops.reshape(x, tuple(size))
-    ),
-    "permute": _permuted,
-    "t": _turned,
-    "transpose.int": _transposed,
-    "expand": _expanded,
-    "unsqueeze": lambda x, dim: ops.unsqueeze(x, dim),
-    **dict.fromkeys(("squeeze", "squeeze.dim", "squeeze.dims"), _squeezed),
-    "select.int": lambda x, dim, at: ops.getitem(x, (_ALL,) * (dim % x.ndim) + (at,)),
-    "slice.Tensor": lambda x, dim=0, start=None, end=None, step=1: ops.getitem(
-        x, (_ALL,) * (dim % x.ndim) + (slice(start, end, step),)
+        words("view _unsafe_view reshape view_copy"), lambda x, size, *more: ops.reshape(plain(x), tuple(size))
     ),
     "select_scatter": _written,
     "slice_scatter": lambda x, source, dim=0, start=None, end=None, step=1: _written(
         x, source, dim, slice(start, end, step)
     ),
-    **dict.fromkeys(("split.Tensor", "split_with_sizes"), lambda x, size, dim=0: tuple(ops.split(x, size, dim))),
-    "unbind.int": lambda x, dim=0: tuple(ops.unbind(x, dim)),
-    "diagonal": lambda x, offset=0, dim1=0, dim2=1: ops.diagonal(x, offset, dim1, dim2),
     "repeat": lambda x, repeats: ops.tile(x, tuple(repeats)),
     "_to_copy": lambda x, *, dtype=None, **unused: x if dtype is None else as_type(x, named(dtype)),
     "prims.convert_element_type": lambda x, dtype: as_type(x, named(dtype)),
@@ -151,12 +127,8 @@ GRAPH: dict[str, Callable[..., Any]] = {
     "full": _full,
     "full_like": lambda x, value, *, dtype=None, **more: _full(x.shape, value, dtype=dtype or memory.TORCH[x.dtype]),
     "scalar_tensor": lambda value, **options: _full((), value, **options),
-    **_filled(0),
-    **_filled(1),
-    **dict.fromkeys(
-        ("arange", "arange.start", "arange.start_step"),
-        lambda *bounds, dtype=None, **more: _range(*bounds, dtype=dtype),
-    ),
+    "empty.memory_format": lambda size, *, dtype=None, **more: _full(size, 0.0, dtype=dtype),
+    "arange.start_step": lambda *bounds, dtype=None, **more: _range(*bounds, dtype=dtype),
     "prims.iota": lambda length, *, start, step, dtype, **more: _range(start, start + step * length, step, dtype=dtype),
     **dict.fromkeys(("rand", "rand_like"), _drawn(ops.uniform)),
     **dict.fromkeys(("randn", "randn_like"), _drawn(ops.normal)),
@@ -164,7 +136,7 @@ GRAPH: dict[str, Callable[..., Any]] = {
     "sym_numel": lambda x: prod(x.shape),
 }
 # Functions that take an operand of a product as Turned.
-_TURNING = {_permuted, _transposed, _turned, *products.TABLE.values()}
+_TURNING = {*(GRAPH[name] for name in VIEWS), *products.TABLE.values()}
 _NUMBERS = (operator.getitem, operator.add, operator.mul, operator.sub, operator.floordiv, operator.neg)
 
 
@@ -244,8 +216,8 @@ class _Program:
 
 
 def _join_parts(graph: torch.fx.Graph) -> None:
-    """Makes a sum of zeros with one part each, as the gradients of the parts of a whole, one stack, in the order of axes
-    that is asked of it.
+    """Makes a sum of zeros with one part each, as the gradients of the parts of a whole, one stack in the order of axes
+    that is read.
     """
     for node in graph.nodes:
         parts = _parts(node)
