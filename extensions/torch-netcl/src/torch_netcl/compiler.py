@@ -387,7 +387,7 @@ def _partition(*args: Any, num_fwd_outputs: int, **kwargs: Any) -> Any:
     """Cuts a graph in two as inductor does, but a saved tensor with swapped axes is swapped in the backward part: a
     product reads it in place, where a saved one is a copy.
     """
-    parts = min_cut_rematerialization_partition(*args, num_fwd_outputs=num_fwd_outputs, **kwargs)
+    parts: Any = min_cut_rematerialization_partition(*args, num_fwd_outputs=num_fwd_outputs, **kwargs)
     (last,), places = parts[0].graph.find_nodes(op="output"), parts[1].graph.find_nodes(op="placeholder")
     by_name = {place.name: place for place in places}
     results = list(last.args[0])
@@ -404,12 +404,12 @@ def _partition(*args: Any, num_fwd_outputs: int, **kwargs: Any) -> Any:
     return parts
 
 
-def _is_swap(node: torch.fx.Node) -> bool:
+def _is_swap(node: Any) -> bool:
     """Returns True for a node that swaps the last two axes."""
     if _name(node.target) not in ("t", "transpose.int", "permute"):
         return False
-    shadow = torch.empty([2] * node.args[0].meta["val"].dim(), device="meta")  # type: ignore[union-attr]
-    return shadow.dim() > 1 and node.target(shadow, *node.args[1:]).stride() == shadow.mT.stride()  # type: ignore[operator]
+    shadow = torch.empty([2] * node.args[0].meta["val"].dim(), device="meta")
+    return shadow.dim() > 1 and bool(node.target(shadow, *node.args[1:]).stride() == shadow.mT.stride())
 
 
 def netcl(module: torch.fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:

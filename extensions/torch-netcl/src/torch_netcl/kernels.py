@@ -306,7 +306,7 @@ def _add(name: str, function: Callable[..., Any]) -> None:
 def _decompose(name: str) -> None:
     """Registers PyTorch's decomposition of an overload without a row, and its forms, which copy the result."""
     op = overload(name)
-    function = get_decompositions([op]).get(op)
+    function: Any = get_decompositions([op]).get(op)
     if function is None or name in registered:
         return
 
