@@ -240,15 +240,15 @@ def is_skipped(op: Any) -> bool:
     return any(op.name == name or full_name(op) == name for name in EXCEPTIONS["not_compared"]["names"])
 
 
-def check(dtypes: tuple[str, ...], limit: int, wanted: str = "", every: int = 1) -> dict[str, Outcome]:
-    """Returns the outcome of each dtype on the first ``limit`` samples of each op."""
+def check(dtypes: tuple[str, ...], limit: int, wanted: str = "", every: int = 1, first: int = 0) -> dict[str, Outcome]:
+    """Returns the outcome of each dtype on the first ``limit`` samples of each op, or of a part of the ops."""
     from torch_netcl import fallback
 
     outcomes = {}
     for name in dtypes:
         dtype, outcome = getattr(torch, name), Outcome()
         outcomes[name] = outcome
-        for op in op_db[::every]:
+        for op in op_db[first::every]:
             if is_skipped(op) or (wanted and wanted not in (op.name, full_name(op))):
                 continue
             if dtype not in op.supported_dtypes("cpu"):
@@ -288,14 +288,19 @@ def main() -> int:
     parser.add_argument("--dtype", action="append", choices=DTYPES)
     parser.add_argument("--samples", type=int, default=10**6)
     parser.add_argument("--op", default="")
-    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--every", type=int, default=1, help="compare each N-th op")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first op of these")
     parser.add_argument("--cpu-ops", action="store_true", help="print the ops that ran on the CPU")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if not hasattr(torch, "ocl"):  # left out next to a GPU that PyTorch itself uses
+        from torch_netcl import device
+
+        device.setup()
     began = time.time()
     failed = False
     for name in options.dtype or DTYPES:
-        outcome = check((name,), options.samples, options.op, options.every)[name]
+        outcome = check((name,), options.samples, options.op, options.every, options.first)[name]
         for fault in outcome.faults:
             print(fault)
         counts = outcome.counts

@@ -56,10 +56,14 @@ def words(text: str) -> list[str]:
     return text.split()
 
 
+def numbers_of(version: str) -> tuple[int, ...]:
+    """Returns the first two numbers of a version."""
+    return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in version.split("+")[0].split(".")[:2])
+
+
 def check_version(version: str) -> None:
     """Raises ImportError, with the line for pip, for a version of torch outside of the range."""
-    numbers = tuple(int("".join(filter(str.isdigit, part)) or 0) for part in version.split("+")[0].split(".")[:2])
-    if not LOWEST <= numbers < BEYOND:
+    if not LOWEST <= numbers_of(version) < BEYOND:
         low, high = (".".join(map(str, bound)) for bound in (LOWEST, BEYOND))
         raise ImportError(
             f"torch-netcl {__version__} works with torch from {low} to below {high}, got {version}; "

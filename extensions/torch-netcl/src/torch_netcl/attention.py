@@ -27,7 +27,8 @@ def native_batch_norm(x, weight, bias, mean, var, training, momentum, eps):
     return give(y), give(saved_mean), give(saved_rstd)
 
 
-_attend = torch.ops.aten.scaled_dot_product_attention.default
+_formula = torch.ops.aten.scaled_dot_product_attention.default._op_dk
+_COMPOSED = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
 def attend(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
@@ -41,7 +42,7 @@ def attend(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=Non
         if heads == shared or (enable_gqa and not heads % shared):
             options = {"attn_mask": mask, "scale": scale}
             return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, is_causal, **options)[0]
-    return _attend.decompose(q, k, v, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+    return _formula(_COMPOSED, q, k, v, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
 
 
 TABLE |= {"native_batch_norm": native_batch_norm, "_native_batch_norm_legit": native_batch_norm}

@@ -7,6 +7,7 @@ on "ocl" or on the CPU. PyTorch runs a graph with a node that has no row, node b
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import warnings
 from collections.abc import Callable, Sequence
@@ -21,10 +22,11 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from netcl import ops
 from netcl.core.errors import CaptureError, UnsupportedError
+from netcl.core.ops_table import dispatch
 from netcl.core.storage.views import ViewStorage, separate
 from netcl.core.tensor import Tensor
 from netcl.runtime.capture import capture
-from torch_netcl import fallback, kernels, memory, products, sharing, words
+from torch_netcl import fallback, kernels, memory, overload, products, sharing, words
 from torch_netcl.memory import DTYPES, ENGINE
 from torch_netcl.products import Turned, plain
 from torch_netcl.rows import as_type, named
@@ -39,34 +41,31 @@ MOST_SHAPES = 8  # records of one graph; further sets of shapes are computed cal
 _ALL = slice(None)
 
 
-def _permuted(x: Any, order: Any) -> Any:
-    """Returns ``x`` with its axes in another order: Turned, and back, if only the last two are swapped."""
-    rank = x.base.ndim if type(x) is Turned else x.ndim
-    order = [axis % rank for axis in order] if rank else []
-    if rank > 1 and order == [*range(rank - 2), rank - 1, rank - 2]:
-        return x.base if type(x) is Turned else Turned(x)
-    return ops.permute(plain(x), order) if rank else x
+def _shown(op: Any) -> Callable[..., Any]:
+    """Returns the row of a view: what PyTorch's strides of it show, Turned if the last two axes are swapped."""
+
+    def show(x: Any, *args: Any, **kwargs: Any) -> Any:
+        base, shadow = (x.base, _shadow(x.base).mT) if type(x) is Turned else (x, _shadow(x))
+        shown = op(shadow, *args, **kwargs)
+        if isinstance(shown, torch.Tensor):
+            return _by_strides(base, shown)
+        return tuple([_by_strides(base, part) for part in shown])
+
+    return show
 
 
-def _transposed(x: Any, one: int, two: int) -> Any:
-    order = list(range(x.base.ndim if type(x) is Turned else x.ndim)) or [0]
-    order[one], order[two] = order[two], order[one]
-    return _permuted(x, order)
+def _shadow(x: Any) -> torch.Tensor:
+    return torch.empty(x.shape, device="meta")
 
 
-def _turned(x: Any) -> Any:
-    return _permuted(x, (1, 0)) if type(x) is Turned or x.ndim == 2 else x
-
-
-def _expanded(x: Any, size: Any, *, implicit: bool = False) -> Any:
-    lead = len(size) - x.ndim
-    return ops.expand(x, [x.shape[at - lead] if length == -1 else length for at, length in enumerate(size)])
-
-
-def _squeezed(x: Any, dim: Any = None) -> Any:
-    dims = range(x.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
-    axes = {axis % max(x.ndim, 1) for axis in dims}
-    return ops.reshape(x, tuple(length for axis, length in enumerate(x.shape) if axis not in axes or length != 1))
+def _by_strides(x: Any, shown: torch.Tensor) -> Any:
+    shape = tuple(shown.shape)
+    if shown.numel() == x.size:
+        if shown.is_contiguous():
+            return ops.reshape(x, shape)
+        if len(shape) > 1 and shown.mT.is_contiguous():
+            return Turned(ops.reshape(x, tuple(shown.mT.shape)))
+    return dispatch.call("as_strided", x, shape, shown.stride(), shown.storage_offset())
 
 
 def _written(x: Any, source: Any, dim: int, key: Any) -> Any:
@@ -80,20 +79,6 @@ def _full(size: Any, value: Any, *, dtype: Any = None, **unused: Any) -> Any:
     made = ENGINE.empty(tuple(size), named(dtype or kinds.get(type(value), torch.get_default_dtype())))
     ENGINE.fill(made, value)
     return made
-
-
-def _filled(value: Any) -> dict[str, Callable[..., Any]]:
-    """Returns the factories of tensors of one number: of a size, and of the shape of another tensor."""
-
-    def of_size(size: Any, *, dtype: Any = None, **unused: Any) -> Any:
-        return _full(size, value, dtype=dtype or torch.get_default_dtype())
-
-    def like(x: Any, *, dtype: Any = None, **unused: Any) -> Any:
-        return _full(x.shape, value, dtype=dtype or memory.TORCH[x.dtype])
-
-    return {"ones": of_size, "ones_like": like} if value else dict.fromkeys(
-        ("zeros", "empty.memory_format"), of_size
-    ) | dict.fromkeys(("zeros_like", "empty_like"), like)  # fmt: skip
 
 
 def _drawn(draw: Callable[..., Any]) -> Callable[..., Any]:
@@ -119,29 +104,22 @@ def _same(x: Any, **unused: Any) -> Any:
     return x
 
 
+VIEWS = words(
+    "permute t transpose.int expand unsqueeze squeeze squeeze.dim squeeze.dims select.int slice.Tensor split.Tensor "
+    "split_with_sizes unbind.int diagonal unfold"
+)
 # Overloads that are views, copies, factories or random in PyTorch, on netcl's tensors: nothing is written in a graph.
 GRAPH: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(words("alias detach lift_fresh_copy lift_fresh clone contiguous"), _same),
+    **dict.fromkeys(words("alias detach lift_fresh_copy lift_fresh"), _same),
+    **dict.fromkeys(words("clone contiguous"), lambda x, **unused: _result(x)),
+    **{name: _shown(overload(name)) for name in VIEWS},
     **dict.fromkeys(
-        words("view _unsafe_view reshape _reshape_alias view_copy"), lambda x, size, *more: ops.reshape(x, tuple(size))
-    ),
-    "permute": _permuted,
-    "t": _turned,
-    "transpose.int": _transposed,
-    "expand": _expanded,
-    "unsqueeze": lambda x, dim: ops.unsqueeze(x, dim),
-    **dict.fromkeys(("squeeze", "squeeze.dim", "squeeze.dims"), _squeezed),
-    "select.int": lambda x, dim, at: ops.getitem(x, (_ALL,) * (dim % x.ndim) + (at,)),
-    "slice.Tensor": lambda x, dim=0, start=None, end=None, step=1: ops.getitem(
-        x, (_ALL,) * (dim % x.ndim) + (slice(start, end, step),)
+        words("view _unsafe_view reshape view_copy"), lambda x, size, *more: ops.reshape(plain(x), tuple(size))
     ),
     "select_scatter": _written,
     "slice_scatter": lambda x, source, dim=0, start=None, end=None, step=1: _written(
         x, source, dim, slice(start, end, step)
     ),
-    **dict.fromkeys(("split.Tensor", "split_with_sizes"), lambda x, size, dim=0: tuple(ops.split(x, size, dim))),
-    "unbind.int": lambda x, dim=0: tuple(ops.unbind(x, dim)),
-    "diagonal": lambda x, offset=0, dim1=0, dim2=1: ops.diagonal(x, offset, dim1, dim2),
     "repeat": lambda x, repeats: ops.tile(x, tuple(repeats)),
     "_to_copy": lambda x, *, dtype=None, **unused: x if dtype is None else as_type(x, named(dtype)),
     "prims.convert_element_type": lambda x, dtype: as_type(x, named(dtype)),
@@ -149,12 +127,8 @@ GRAPH: dict[str, Callable[..., Any]] = {
     "full": _full,
     "full_like": lambda x, value, *, dtype=None, **more: _full(x.shape, value, dtype=dtype or memory.TORCH[x.dtype]),
     "scalar_tensor": lambda value, **options: _full((), value, **options),
-    **_filled(0),
-    **_filled(1),
-    **dict.fromkeys(
-        ("arange", "arange.start", "arange.start_step"),
-        lambda *bounds, dtype=None, **more: _range(*bounds, dtype=dtype),
-    ),
+    "empty.memory_format": lambda size, *, dtype=None, **more: _full(size, 0.0, dtype=dtype),
+    "arange.start_step": lambda *bounds, dtype=None, **more: _range(*bounds, dtype=dtype),
     "prims.iota": lambda length, *, start, step, dtype, **more: _range(start, start + step * length, step, dtype=dtype),
     **dict.fromkeys(("rand", "rand_like"), _drawn(ops.uniform)),
     **dict.fromkeys(("randn", "randn_like"), _drawn(ops.normal)),
@@ -162,7 +136,7 @@ GRAPH: dict[str, Callable[..., Any]] = {
     "sym_numel": lambda x: prod(x.shape),
 }
 # Functions that take an operand of a product as Turned.
-_TURNING = {_permuted, _transposed, _turned, *products.TABLE.values()}
+_TURNING = {*(GRAPH[name] for name in VIEWS), *products.TABLE.values()}
 _NUMBERS = (operator.getitem, operator.add, operator.mul, operator.sub, operator.floordiv, operator.neg)
 
 
@@ -229,7 +203,8 @@ class _Program:
             elif n.op == "call_function":
                 function = self.functions[n]
                 args, kwargs = torch.fx.node.map_aggregate((n.args, n.kwargs), value if function in _TURNING else whole)  # type: ignore[misc]
-                env[n] = function(*args, **kwargs)
+                made = function(*args, **kwargs)
+                env[n] = _result(made) if n in self.roots else made  # for what reads it here, too
             for used in self.dropped.get(n, ()):
                 env.pop(used, None)
         return [_result(whole(root)) for root in self.roots]
@@ -241,7 +216,9 @@ class _Program:
 
 
 def _join_parts(graph: torch.fx.Graph) -> None:
-    """Makes a sum of zeros with one part each, as the gradients of the parts of a whole, one stack."""
+    """Makes a sum of zeros with one part each, as the gradients of the parts of a whole, one stack in the order of axes
+    that is read.
+    """
     for node in graph.nodes:
         parts = _parts(node)
         dims = {dim for dim, _ in parts}
@@ -249,8 +226,11 @@ def _join_parts(graph: torch.fx.Graph) -> None:
             (dim,) = dims
             sources = [parts[dim, at] for at in range(len(parts)) if (dim, at) in parts]
             if len(sources) == len(parts) == node.meta["val"].shape[dim]:
+                (user,) = node.users if len(node.users) == 1 else (None,)
+                order = list(user.args[1]) if user is not None and _name(user.target) == "permute" else None
                 with graph.inserting_before(node):
-                    node.replace_all_uses_with(graph.call_function(_stacked, (sources, dim)))
+                    stack = graph.call_function(_stacked, (sources, dim, order))
+                (node if order is None else user).replace_all_uses_with(stack)
     graph.eliminate_dead_code()
 
 
@@ -266,8 +246,12 @@ def _parts(node: Any) -> dict[tuple[int, int], Any]:
     return {**one, **other} if one and other and not one.keys() & other.keys() else {}
 
 
-def _stacked(sources: Any, dim: int) -> Any:
-    return ops.stack(sources, dim)
+def _stacked(sources: Any, dim: int, order: list[int] | None) -> Any:
+    """Returns the stack of tensors, with its axes in an order."""
+    if order is None:
+        return ops.stack(sources, dim)
+    within = [axis - (axis > dim) for axis in order if axis != dim]
+    return ops.stack([ops.permute(source, within) for source in sources], order.index(dim))
 
 
 def _root(node: Any) -> tuple[Any, Any]:
@@ -330,12 +314,19 @@ class CompiledGraph:
     def _computed(self, program: _Program, values: list[Any]) -> Any:
         key = tuple((x.shape, x.dtype) if isinstance(x, Tensor) else x for x in values)
         if key not in self.steps and len(self.steps) < MOST_SHAPES:
-            try:
-                self.steps[key] = capture(program, *values)
-            except CaptureError:
-                self.steps[key] = None  # without a tensor, or with a value that is read on the host
+            self.steps[key] = _recorded(program, values)
         step = self.steps.get(key)
         return program(*values) if step is None else step.replay(*values)
+
+
+def _recorded(program: _Program, values: list[Any]) -> Any:
+    """Returns the captured step; None for a graph without a tensor, or with a value that is read on the host."""
+    for is_last in (False, True):
+        with contextlib.suppress(CaptureError):
+            return capture(program, *values)
+        if not is_last:
+            program(*values)  # makes the ranges, which a capture must not write to the device
+    return None
 
 
 def _given(results: Any, values: list[Any]) -> list[Any]:
@@ -389,7 +380,36 @@ def _backend() -> Any:
         if _name(op) not in kernels.TABLE and _name(op) not in GRAPH
     }
     compilers = {"fw_compiler": _forward, "bw_compiler": _other, "inference_compiler": _other}
-    return aot_autograd(**compilers, decompositions=table, partition_fn=min_cut_rematerialization_partition)
+    return aot_autograd(**compilers, decompositions=table, partition_fn=_partition)
+
+
+def _partition(*args: Any, num_fwd_outputs: int, **kwargs: Any) -> Any:
+    """Cuts a graph in two as inductor does, but a saved tensor with swapped axes is swapped in the backward part: a
+    product reads it in place, where a saved one is a copy.
+    """
+    parts: Any = min_cut_rematerialization_partition(*args, num_fwd_outputs=num_fwd_outputs, **kwargs)
+    (last,), places = parts[0].graph.find_nodes(op="output"), parts[1].graph.find_nodes(op="placeholder")
+    by_name = {place.name: place for place in places}
+    results = list(last.args[0])
+    for at, node in enumerate(results[num_fwd_outputs:], num_fwd_outputs):
+        if isinstance(node, torch.fx.Node) and node.name in by_name and _is_swap(node):
+            place, results[at] = by_name[node.name], node.args[0]
+            with parts[1].graph.inserting_after(places[-1]):
+                swapped = parts[1].graph.call_function(node.target, (place, *node.args[1:]))
+            place.replace_all_uses_with(swapped, lambda user, own=swapped: user is not own)
+            swapped.meta, place.meta = place.meta, {**place.meta, "val": node.args[0].meta["val"]}
+    last.args = (tuple(results),)
+    for part in parts:
+        part.recompile()
+    return parts
+
+
+def _is_swap(node: Any) -> bool:
+    """Returns True for a node that swaps the last two axes."""
+    if _name(node.target) not in ("t", "transpose.int", "permute"):
+        return False
+    shadow = torch.empty([2] * node.args[0].meta["val"].dim(), device="meta")
+    return shadow.dim() > 1 and bool(node.target(shadow, *node.args[1:]).stride() == shadow.mT.stride())
 
 
 def netcl(module: torch.fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:

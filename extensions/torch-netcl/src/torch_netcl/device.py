@@ -281,19 +281,17 @@ def memory_stats(device: Any = None) -> dict[str, Any]:
     return {} if pool is None else dict(pool.get_stats())
 
 
-def memory_allocated(device: Any = None) -> int:
-    """Returns the bytes of the tensors on the device; 0 on NumPy, which keeps no account."""
-    return int(memory_stats(device).get("bytes_in_use", 0))
+def _figure(key: str, text: str) -> Any:
+    def figure(device: Any = None) -> int:
+        return int(memory_stats(device).get(key, 0))
+
+    figure.__doc__ = f"Returns the bytes of {text}; 0 on NumPy, which keeps no account."
+    return figure
 
 
-def max_memory_allocated(device: Any = None) -> int:
-    """Returns the largest number of bytes that tensors have had at a time; 0 on NumPy."""
-    return int(memory_stats(device).get("peak_bytes", 0))
-
-
-def memory_reserved(device: Any = None) -> int:
-    """Returns the bytes of the tensors and of the buffers that are kept for others; 0 on NumPy."""
-    return int(memory_stats(device).get("bytes_allocated", 0))
+memory_allocated = _figure("bytes_in_use", "the tensors on the device")
+max_memory_allocated = _figure("peak_bytes", "tensors that were there at a time, at most")
+memory_reserved = _figure("bytes_allocated", "the tensors and of the buffers that are kept for others")
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
@@ -325,9 +323,7 @@ def manual_seed_all(seed: int) -> None:
         _seed = int(seed)
 
 
-def manual_seed(seed: int) -> None:
-    """Seeds the numbers of the device."""
-    manual_seed_all(seed)
+manual_seed = manual_seed_all
 
 
 def seed() -> int:

@@ -109,15 +109,6 @@ GRADIENTS |= {
 }
 
 
-@gradient("glu_backward")
-def glu_backward(grad, x, dim):
-    """Returns the gradient of the GLU."""
-    a, b = (ops.clone(part) for part in ops.chunk(x, 2, dim))
-    gate = ops.sigmoid(b)
-    by_gate = ops.mul(ops.mul(grad, a), ops.mul(gate, ops.sub(1.0, gate)))
-    return ops.cat([ops.mul(grad, gate), by_gate], dim)
-
-
 _prelu_x = _define("prelu_backward_x", "v1 > 0 ? v0 : v0 * v2", "g x w")
 _prelu_weight = _define("prelu_backward_weight", "v1 > 0 ? 0.0f : v0 * v1")
 GRADIENTS |= {"_prelu_kernel_backward": lambda grad, x, weight: (_prelu_x(grad, x, weight), _prelu_weight(grad, x))}

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._decomp import get_decompositions
 
+import torch_netcl
 from netcl.core.storage.views import ViewStorage
 from netcl.core.tensor import Tensor
 from netcl.ops import cast, clone
@@ -301,6 +303,27 @@ def _add(name: str, function: Callable[..., Any]) -> None:
         implement(other, made)
 
 
+def _decompose(name: str) -> None:
+    """Registers PyTorch's decomposition of an overload without a row, and its forms, which copy the result."""
+    op = overload(name)
+    function: Any = get_decompositions([op]).get(op)
+    if function is None or name in registered:
+        return
+
+    def written(x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        return x.copy_(function(x, *args, **kwargs))
+
+    def out(*args: Any, out: torch.Tensor, **kwargs: Any) -> torch.Tensor:
+        made = function(*args, **kwargs)
+        _fit(out, made.shape)
+        return out.copy_(made)
+
+    implement(name, function)
+    for kind, other, names in _forms(op):
+        if other not in registered and names in ((), ("out",)):
+            implement(other, out if kind == "out" else written)
+
+
 def register() -> None:
     """Registers all kernels; called once, at the first use of the device."""
     for name, function in DIRECT.items():
@@ -308,9 +331,12 @@ def register() -> None:
     for name, function in (recurrent.TABLE | attention.FORMULAS).items():  # in the place of PyTorch's own formulas
         implement(name, function)
         _library.impl(name, function, "AutogradPrivateUse1")
+    has_linear = torch_netcl.numbers_of(torch.__version__) >= (2, 12)  # 2.11 refuses its gradient of complex numbers
     for name, function in TABLE.items():
-        _add(name, function)
-    rows.add_decompositions(implement, registered)
+        if has_linear or name != "linear":
+            _add(name, function)
+    for name in rows.DECOMPOSED:
+        _decompose(name)
     optimizers.register()
     fallback.COMPOSED[torch.ops.aten.linear_backward.default] = products.linear_backward_of
     _others.fallback(fallback.call, "PrivateUse1")

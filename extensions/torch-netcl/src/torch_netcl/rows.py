@@ -19,7 +19,7 @@ import netcl.special
 from netcl import ops
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.ops_table import dispatch
-from torch_netcl import expressions, overload, products, words
+from torch_netcl import expressions, products, words
 from torch_netcl.memory import DTYPES, ENGINE, TORCH, NoKernel
 
 TABLE: dict[str, Callable[..., Any]] = {}
@@ -238,13 +238,6 @@ def mean(x, dim=None, keepdim=False, *, dtype=None):
     return ops.mean(floats(x) if dtype is None else x, axes(dim), keepdim, dtype=named(dtype))
 
 
-@row("nansum")
-def nansum(x, dim=None, keepdim=False, *, dtype=None):
-    """Returns the sum of what is not NaN."""
-    numbers = ops.where(ops.isnan(x), 0.0, x) if is_floating(x.dtype) else x
-    return ops.sum(numbers, axes(dim), keepdim, dtype=named(dtype))
-
-
 TABLE |= {
     "linalg_vector_norm": lambda x, ord=2, dim=None, keepdim=False, *, dtype=None: ops.norm(
         floats(x if dtype is None else as_type(x, named(dtype))), ord, axes(dim), keepdim
@@ -448,21 +441,6 @@ def _in_front(x: Any, key: Any, places: list[int], values: Any) -> Any:
     return ops.permute(values, [*range(at, at + rank), *range(at), *range(at + rank, whole)])
 
 
-@row("index_fill.int_Scalar", "index_fill.int_Tensor")
-def index_fill(x, dim, index, value):
-    """Returns x with ``value`` at positions."""
-    if not x.ndim or not index.size or index.ndim != 1:
-        raise NoKernel("0-d or empty")
-    shape = list(x.shape)
-    shape[dim] = index.size
-    source = ENGINE.empty(tuple(shape), x.dtype)
-    if hasattr(value, "dtype"):
-        source = ops.clone(ops.expand(as_type(value, x.dtype), tuple(shape)))
-    else:
-        ENGINE.fill(source, value)
-    return ops.index_copy(x, dim, index, source)
-
-
 @row("embedding_dense_backward")
 def embedding_backward(grad, indices, num, padding_idx, scale):
     """Returns the gradient of the table."""
@@ -531,15 +509,6 @@ TABLE |= {
 def _alike(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a product of tensors that must have one dtype, as PyTorch's."""
     return lambda a, b: function(a, b) if a.dtype is b.dtype else refuse("operands of several dtypes")
-
-
-@row("addmv")
-def addmv(x, a, b, *, beta=1, alpha=1):
-    """Returns beta x + alpha a b of a vector b."""
-    if not is_floating(a.dtype):
-        beta, alpha = int(beta), int(alpha)
-    product = _alike(ops.mv)(a, b) if alpha == 1 else ops.mul(_alike(ops.mv)(a, b), alpha)
-    return product if beta == 0 else ops.add(ops.mul(x, beta), product)
 
 
 TABLE |= products.TABLE | {name: _alike(function(name)) for name in ("mv", "dot")}
@@ -813,26 +782,16 @@ def attention_backward(grad, q, k, v, out, lse, dropout_p, is_causal, *, attn_ma
 # -- decompositions --------------------------------------------------------------------------------------------------
 
 
-def add_decompositions(implement: Callable[..., Any], registered: list[str]) -> None:
-    """Registers PyTorch's decompositions of overloads that have no row: they call other kernels of the device."""
-    from torch._decomp import get_decompositions
-
-    present = set(registered)
-    for name in DECOMPOSED:
-        op = overload(name)
-        decomposition = get_decompositions([op]).get(op)
-        if decomposition is not None and name not in present:
-            implement(name, decomposition)
-
-
+# PyTorch's decompositions of overloads that have no row: they call other kernels of the device.
 DECOMPOSED = words(
     "mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward "
     "binary_cross_entropy binary_cross_entropy_backward nll_loss_backward nll_loss2d_backward nll_loss_forward "
     "nll_loss2d_forward embedding_dense_backward native_dropout_backward "
     "addr logaddexp2 select_backward slice_backward diagonal_backward index_add_ "
     "unfold_backward new_zeros frac triu_indices tril_indices rot90 logit_backward "
-    "masked_scatter max_unpool2d max_unpool3d renorm multi_margin_loss channel_shuffle"
+    "masked_scatter max_unpool2d max_unpool3d renorm multi_margin_loss channel_shuffle nansum addmv glu_backward "
+    "index_fill.int_Scalar index_fill.int_Tensor"
 )
 
 
-__all__ = ["DECOMPOSED", "TABLE", "add_decompositions", "netcl"]
+__all__ = ["DECOMPOSED", "TABLE", "netcl"]
