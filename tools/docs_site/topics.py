@@ -41,7 +41,7 @@ TOPICS: dict[str, tuple[Topic, ...]] = {
             "The class of tensors with its methods, sizes and random generators.",
             {
                 "The tensor": "core.tensor.tensor",
-                "Sizes": "core.tensor.size",
+                "Sizes": "core.storage.size",
                 "Random generators": "core.tensor.generator",
                 "How tensors are printed": "core.tensor.printing",
                 "Classes by dtype": "core.tensor.typed",

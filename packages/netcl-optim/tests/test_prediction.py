@@ -401,6 +401,27 @@ def test_a_tensor_is_a_view_in_the_middle_of_a_step_if_it_is_one() -> None:
     assert same(loop)
 
 
+def test_tensors_of_one_array_have_the_values_of_the_calls_that_use_them() -> None:
+    array = np.empty((4, 8), np.float32)
+
+    def filled(net: Net) -> Tensor:
+        own = array if net.first.backend == "cpu" else np.empty_like(array)  # other devices read it later
+        own[...] = net.rng.standard_normal(own.shape)
+        return from_numpy(own)
+
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        loss = net.out(filled(net)).square().mean()
+        noise = filled(net) * 0.1
+        if number == AT:  # the calls so far are run late
+            net.first.register_hook(lambda gradient: None).remove()
+        (loss + noise.mean()).backward()
+        net.optimizer.step()
+        net.seen.extend((loss.detach(), noise))
+
+    assert same(loop)
+
+
 def test_an_array_of_the_program_is_written_in_the_middle_of_a_step() -> None:
     def loop(net: Net, _: int) -> None:
         net.optimizer.zero_grad()

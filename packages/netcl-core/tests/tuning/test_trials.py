@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -11,7 +12,7 @@ import pytest
 from netcl.core import config
 from netcl.core.device.drivers import child_probe
 from netcl.core.engine.registry import engine_for
-from netcl.core.tuning import measurements, shipped
+from netcl.core.tuning import matrix_units, measurements, shipped
 from netcl.profiling import trials
 from netcl.profiling.autotuner import autotune_matmul
 
@@ -104,3 +105,10 @@ def test_where_no_child_can_say_anything_kernels_are_run_here(opencl, own_cache,
     assert verdicts(own_cache) == {}
     monkeypatch.setattr(trials, "_try_in_child", None)  # what was measured is not tried
     assert len(autotune_matmul(8, 8, 8, warmup=0, runs=1).extra["candidates"]) > 1
+
+
+@pytest.mark.parametrize("module", [matrix_units.PRODUCTS_TRIAL, matrix_units.ATTENTION_TRIAL])
+def test_trials_of_units_are_where_their_child_looks(module: str) -> None:
+    """Another place would be taken for a unit that is wrong, and on devices with a unit alone."""
+    pytest.importorskip("pyopencl", reason="OpenCL: pyopencl is not installed")
+    assert callable(importlib.import_module(f"netcl.core.backend.opencl.{module}").run_trial)

@@ -57,6 +57,8 @@ PRODUCTS = {
 }  # fmt: skip
 
 # os._exit skips the driver's shutdown, which is not tested.
+# Modules of netcl.core.backend.opencl with a `run_trial`.
+PRODUCTS_TRIAL, ATTENTION_TRIAL = "contraction.unit_trial", "kernels.softmax_attention.attention_unit"
 _CHILD = """\
 import os
 from netcl.core.backend.opencl.{module} import run_trial
@@ -130,7 +132,7 @@ def is_right(device: Any, name: str) -> bool:
     """True if the unit ``name`` computed right products on the device in a child process. A unit that was never run on
     hardware must also have been faster than the kernel without it.
     """
-    key, trial = driver_key(device), _CHILD.format(module="contraction.matrix_unit.unit_trial", name=name)
+    key, trial = driver_key(device), _CHILD.format(module=PRODUCTS_TRIAL, name=name)
     row, probe = UNITS[name], f"matrix_unit_{name}"
     if stored(probe, key, trial) is None:
         _try_attention_meanwhile(device, row)
@@ -172,7 +174,7 @@ def _attention_unit(parts: int) -> str:
 
 
 def _attention_is_right(device: Any, name: str) -> bool:
-    key, trial = driver_key(device), _CHILD.format(module="kernels.softmax_attention.attention_unit", name=name)
+    key, trial = driver_key(device), _CHILD.format(module=ATTENTION_TRIAL, name=name)
     return verdict(f"attention_{name}", key, trial, _TIMEOUT_S, key, shares=_shares(), unexpected=True)
 
 

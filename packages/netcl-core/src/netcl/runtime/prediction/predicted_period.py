@@ -383,7 +383,7 @@ class PredictedPeriod:
 
     def _start(self) -> None:
         """Has a GPU begin with the calls so far; their results stay deferred. It waits if gradients would be copied."""
-        if not self._part and self.stretch.held_gradients():
+        if not (self._part or self.guarded) and self.stretch.held_gradients():
             return
         with Uninterrupted():
             if self._advance(self.position):

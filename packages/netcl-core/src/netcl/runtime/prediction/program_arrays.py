@@ -46,9 +46,15 @@ class ProgramArrays:
         self._taken: dict[int, tuple[Array, Array, Any]] = {}
 
     def take(self, number: int, tensor: Any) -> bool:
-        """Copies the values of an input now; False if they cannot be copied."""
+        """Copies the values of an input now; False if they cannot be copied, or if an input that was taken before had
+        other values in the same memory: calls that are run late can have but one of them there.
+        """
         elements = _elements(tensor)
         if elements is None:
+            return False
+        if any(
+            np.may_share_memory(elements, other) and not self.unchanged(at) for at, (other, _, _) in self._taken.items()
+        ):
             return False
         values = elements.copy()
         self._taken[number] = elements, values, tensor.engine.tensor(values, tensor.dtype)
