@@ -43,7 +43,7 @@ def test_gradients_are_near_central_differences(handle, name, count):
                 moved = [point.copy() for point in points]
                 moved[number][at] += distance
                 sides.append(exact(*moved))
-            assert leaf.grad.numpy()[at] == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-3, abs=1e-3)
+            assert leaf.grad.numpy()[at] == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=3e-3, abs=1e-3)
 
 
 def test_second_gradients(handle):

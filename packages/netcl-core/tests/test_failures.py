@@ -220,11 +220,11 @@ def test_use_after_release_and_double_release(queue):
         lambda: ops.matmul(x.reshape(1, 5), y.reshape(5, 1)),
         lambda: kernel.run(queue, (5,), None, x),
     ):
-        with pytest.raises(UnsupportedError, match="was released"):
+        with pytest.raises(UnsupportedError, match="released buffer|was released"):
             use()
     allocation = get_persistent_pool(queue).allocate(64)
     allocation.release()
-    with pytest.raises(UnsupportedError, match="was released"):
+    with pytest.raises(UnsupportedError, match="released buffer|was released"):
         kernel.run(queue, (5,), None, allocation)
     assert (y + 1).tolist() == [2.0] * 5
 

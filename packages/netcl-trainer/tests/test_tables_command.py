@@ -231,7 +231,7 @@ def test_every_metric_can_be_named_in_a_file(name: str, config: Path, capsys: An
         ("validation = 0.25", 'validation = 0.1\nvalidation_path = "t.csv"', r":10:1: \[data\] has validation and"),
         ("validation = 0.25", 'missing = "mode"', r":5:1: \[data\] cannot be made: expected missing of 'age' to be"),
         ("validation = 0.25", 'mising = "mean"', r":9:1: unknown key 'mising' in \[data\]; did you mean 'missing'"),
-        ("validation = 0.25", "mean = [1.0]", r":9:1: mean in \[data\] is not for tables, whose numbers are"),
+        ("validation = 0.25", "mean = [1.0]", r":9:1: mean in \[data\] is not for tables: their numbers are"),
         ("validation = 0.25", "types = 3", r":5:1: \[data\] cannot be made"),
         ("epochs = 6", 'metrics = ["acc"]', r":17:1: metrics in \[trainer\]: unknown metric 'acc'"),
         ("epochs = 6", 'class_weights = "equal"', r':17:1: class_weights must be "balanced", a list of numbers'),

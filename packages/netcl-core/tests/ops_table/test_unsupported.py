@@ -38,7 +38,10 @@ def refused(dtype):
 @pytest.mark.parametrize("dtype", SUPPORTED)
 def test_every_op_takes_a_dtype_or_names_it(dtype):
     found = refused(dtype)
-    assert bool(found) == (not is_floating(dtype))
+    if is_floating(dtype):
+        assert set(found) == ({"cached_attention"} if dtype == "float64" else set())  # caches have at most 32 bits
+    else:
+        assert found
     for name, error in found.items():
         assert error.op in TABLE, name
         assert error.op in str(error)

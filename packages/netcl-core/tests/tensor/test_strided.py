@@ -54,7 +54,7 @@ def test_steps_outside_of_the_storage_are_refused(numpy_device: Any, size: Any, 
 
 
 def test_a_write_into_shared_elements_is_refused(numpy_device: Any) -> None:
-    with pytest.raises(UnsupportedError, match="several elements are one element in memory"):
+    with pytest.raises(UnsupportedError, match="several of its elements are one element in memory"):
         _base().as_strided((3, 2), (1, 1)).copy_(nc.ones(3, 2))
 
 

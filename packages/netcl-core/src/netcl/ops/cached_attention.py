@@ -2,14 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.storage.views import flush
 from netcl.core.tensor import Tensor
-from netcl.ops.table import computed, engine_of
+from netcl.ops.table import as_dtype, computed, engine_of
 
 
-@computed(domain=Domain(gradient=False), dtypes="floating")
+def _cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    heads, kv_heads, places, size = 4, 2, 6, 8
+    angles = np.arange(places)[:, None] * 0.5 ** np.arange(size // 2)
+    turns = np.concatenate([np.cos(angles), np.sin(angles)], 1).astype(np.float32)
+    for norms, options in ((0, {}), (2, {"window": 3}), (0, {"cap": 0.5})):
+        x, tables = (
+            rng.uniform(-2, 2, (2, (heads + 2 * kv_heads) * size)),
+            rng.uniform(-2, 2, (2, 2, kv_heads, places, size)),
+        )
+        weights = rng.uniform(0.5, 2, (norms, size))
+        yield (x, *tables, np.array([4, 0], np.int32), turns, *weights), {"scale": 0.25, **options}
+
+
+def _reference(
+    x: Any, keys: Any, values: Any, used: Any, turns: Any, *norms: Any, scale: float, window: int = 0, cap: float = 0.0,
+    eps: float = 1e-6,
+) -> Any:  # fmt: skip
+    rows, kv_heads, _, size = keys.shape
+    groups, half = x.shape[1] // size // kv_heads - 2, turns.shape[1] // 2
+    queries, new_keys, new_values = np.split(x.reshape(rows, -1, size), [groups * kv_heads, (groups + 1) * kv_heads], 1)
+    turned, results = [], []
+    for part, norm in zip((queries, new_keys), norms or (None, None)):
+        if norm is not None:
+            part = part / np.sqrt((part * part).mean(-1, keepdims=True) + eps) * norm
+        a, b, rest = np.split(part, [half, 2 * half], -1)
+        cos, sin = np.split(turns[used.astype(int)][:, None], [half], -1)
+        turned.append(np.concatenate([a * cos - b * sin, b * cos + a * sin, rest], -1))
+    for row, last in enumerate(used.astype(int)):
+        first = max(0, last + 1 - window) if window else 0
+        for head in range(groups * kv_heads):
+            at = head // groups
+            seen = np.concatenate([keys[row, at, first:last], turned[1][row, at][None]])
+            scores = seen @ turned[0][row, head] * scale
+            weights = np.exp(cap * np.tanh(scores / cap) if cap else scores)
+            results.append(
+                weights / weights.sum() @ np.concatenate([values[row, at, first:last], new_values[row, at][None]])
+            )
+    return np.reshape(results, (rows, -1))
+
+
+@computed(domain=Domain(cases=_cases, reference=_reference, gradient=False), dtypes="floating")
 def cached_attention(
     x: Tensor,
     keys: Tensor,
@@ -27,11 +72,12 @@ def cached_attention(
     x (rows, (heads + 2 kv heads) * size) has its queries, keys and values. ``keys`` and ``values`` (rows, kv heads,
     places, size) are the cache: the new ones are written at the places ``used`` (rows,), int32, and older places are
     seen, of the last ``window`` places if given. Queries and keys are turned in pairs (i, i + dim / 2) by ``turns``
-    (places, dim), float32, the cosines of each place and then its sines; before that ``norms``, none or those of
+    (places, dim), the cosines of each place and then its sines; before that ``norms``, none or those of
     queries and of keys (size,), normalize them as rms_norm. Scores are multiplied by ``scale``, and with a ``cap``
     they are cap * tanh(score / cap).
     """
     engine = engine_of("cached_attention", x, keys, values, used, turns, *norms)
+    turns = as_dtype(turns, "float32")
     rows, kv_heads, places, size = keys.shape if keys.ndim == 4 else (0, 0, 0, 0)
     heads = x.shape[1] // size - 2 * kv_heads if size and x.ndim == 2 else 0
     fits = heads > 0 and x.shape == (rows, (heads + 2 * kv_heads) * size) and values.shape == keys.shape
@@ -51,10 +97,10 @@ def cached_attention(
         )
     dtypes = {norm.dtype for norm in norms} | {x.dtype}
     known = keys.dtype == values.dtype and keys.dtype in ("float16", "bfloat16", "float32")
-    if not known or len(dtypes) > 1 or x.dtype == "float64" or (used.dtype, turns.dtype) != ("int32", "float32"):
+    if not known or len(dtypes) > 1 or x.dtype == "float64" or used.dtype != "int32":
         raise DTypeError(
-            f"cached_attention: expected x and norms of one dtype of at most 32 bits, keys and values of one, used in "
-            f"int32 and turns in float32, got {x.dtype}, {keys.dtype}, {values.dtype}, {used.dtype} and {turns.dtype}",
+            f"cached_attention: expected x and norms of one dtype of at most 32 bits, keys and values of one, and used "
+            f"in int32, got {x.dtype}, {keys.dtype}, {values.dtype} and {used.dtype}",
             op="cached_attention",
         )
     result = engine.cached_attention(x, keys, values, used, turns, norms, scale=scale, window=window, cap=cap, eps=eps)

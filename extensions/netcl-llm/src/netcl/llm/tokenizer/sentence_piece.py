@@ -43,12 +43,14 @@ class SentencePiece:
         unknown: int | None = None,
         byte_fallback: bool = True,
     ) -> None:
-        self._tokens, self._pieces, self.scores = tokens, pieces, scores
+        self._tokens, self._pieces = tokens, pieces
+        self.scores: Sequence[float] = scores
         self._order = None if merges is None else {pair: at for at, pair in enumerate(merges)}
-        self.bytes = byte_tokens(tokens)
+        self.bytes: dict[int, int] = byte_tokens(tokens)
         self._of_byte = {byte: at for at, byte in self.bytes.items()}
         self._fallback = byte_fallback and len(self._of_byte) == 256
-        self.prefix, self.unknown = prefix, unknown
+        self.prefix: str = prefix
+        self.unknown: int | None = unknown
 
     def encode(self, text: str, first: bool) -> list[int]:
         """Returns the ids of a text without added tokens; ``first`` is True at the beginning of the whole text."""

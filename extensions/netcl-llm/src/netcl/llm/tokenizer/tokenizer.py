@@ -59,6 +59,12 @@ class Tokenizer:
 
     bos_id: int | None
     eos_id: int | None
+    tokens: Sequence[str]
+    segmenter: BytePairs | SentencePiece
+    added: AddedTokens
+    prefix: list[int]
+    suffix: list[int]
+    chat_template: str
 
     def __init__(
         self,

@@ -63,6 +63,9 @@ _MODULES = {
 }
 
 
+_AT_MOST_32_BITS = ("cached_attention",)
+
+
 def _module_of(row: OpRow) -> str:
     function = row.expression if callable(row.expression) else row.call or row.composite
     return str(getattr(function, "__module__", "")).rpartition(".")[2]
@@ -103,4 +106,5 @@ def ops_of(family: str, dtype: str, quick: bool) -> tuple[str, ...]:
         return _quick(family)
     if quick:
         return _quick(family)[:1] if family in QUICK or dtype in _LATER_DTYPES else ()
-    return tuple(name for name, row in TABLE.items() if family_of(row) == family)
+    names = tuple(name for name, row in TABLE.items() if family_of(row) == family)
+    return tuple(name for name in names if name not in _AT_MOST_32_BITS) if dtype == "float64" else names
