@@ -401,6 +401,24 @@ def test_a_tensor_is_a_view_in_the_middle_of_a_step_if_it_is_one() -> None:
     assert same(loop)
 
 
+def test_a_result_that_was_written_belongs_to_its_own_step() -> None:
+    kept: list[Tensor] = []
+
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8))
+        out[0].square().mean().backward()
+        net.optimizer.step()
+        if number == 0:
+            kept.clear()
+        kept.append(out)
+        if number == AT:
+            kept[-1][1] = 0.5
+        net.seen.append([each.op_name for each in kept])
+
+    assert same(loop)
+
+
 def test_tensors_of_one_array_have_the_values_of_the_calls_that_use_them() -> None:
     array = np.empty((4, 8), np.float32)
 

@@ -110,6 +110,7 @@ class Methods:
     freed_again = staticmethod(prediction.freed_again)
     saves_nothing = staticmethod(prediction.saves_nothing)
     moved = staticmethod(views.moved)
+    place_again = staticmethod(views.place_again)
 
 
 class _Recorded(type):

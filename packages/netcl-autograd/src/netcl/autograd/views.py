@@ -6,8 +6,9 @@ into the base itself, is again the result of the ops that gave it, now on the ne
 
 from __future__ import annotations
 
+import copy
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, Grads, TensorMeta, belongs_again, edge_of
@@ -31,7 +32,7 @@ class Group:
     __slots__ = ("base", "edge", "members", "shape")
 
     def __init__(self, base: Tensor) -> None:
-        self.base: weakref.ref[Tensor] = weakref.ref(base)
+        self.base: Callable[[], Tensor | None] = weakref.ref(base)
         self.shape: tuple[int, ...] = base.shape
         self.members: list[weakref.ref[Tensor]] = []
         self.edge: Edge | None = None
@@ -132,6 +133,25 @@ def moved(tensor: Tensor, result: Tensor) -> None:
         place.base = weakref.ref(tensor)
     elif type(place) is View:
         place.group.add(tensor)
+
+
+def place_again(place: Any, tensor: Tensor) -> Any:
+    """Returns the place among views of ``tensor``, which has in a later period the part of another one with ``place``.
+
+    A base has no views yet. A view gets a group of its own, whose base is gone: the base that ``place`` knows is that
+    of the other tensor.
+    """
+    if type(place) is not View:
+        return None
+    view, group = copy.copy(place), Group.__new__(Group)
+    group.base, group.shape, group.edge = _gone, place.group.shape, place.group.edge
+    group.members = [weakref.ref(tensor)]
+    view.group = group
+    return view
+
+
+def _gone() -> None:
+    """Returns None, as the reference of a tensor that is gone does."""
 
 
 def _reshaped(geometry: Geometry, arguments: Mapping[str, Any]) -> Geometry:

@@ -128,6 +128,10 @@ class Gradients(Protocol):
         """Returns a copy of the place of a tensor in a graph that is freed, for the tensor of a later period."""
         ...
 
+    def place_again(self, place: Any, tensor: Any) -> Any:
+        """Returns the place among views of ``tensor``, which has the part of one with ``place`` in a later period."""
+        ...
+
     def saves_nothing(self, tensor: Any) -> bool:
         """True if nothing is saved in the graph of ``tensor``, or no more: a graph of other values would be equal."""
         ...

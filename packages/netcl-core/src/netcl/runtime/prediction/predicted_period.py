@@ -468,7 +468,8 @@ class PredictedPeriod:
 
     def _outlives(self, result: Result) -> None:
         tensor = self.slots[result.slot]
-        tensor._base = result.base
+        is_plain = result.base is None or type(result.base) is gradients.Mark
+        tensor._base = result.base if is_plain else gradients.load().place_again(result.base, tensor)
         if tensor._requires_grad:
             tensor._grad_fn = gradients.load().freed_again(result.node)
 
