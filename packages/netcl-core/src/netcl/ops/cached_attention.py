@@ -47,7 +47,8 @@ def _reference(
             at = head // groups
             seen = np.concatenate([keys[row, at, first:last], turned[1][row, at][None]])
             scores = seen @ turned[0][row, head] * scale
-            weights = np.exp(cap * np.tanh(scores / cap) if cap else scores)
+            scores = cap * np.tanh(scores / cap) if cap else scores
+            weights = np.exp(scores - scores.max())
             results.append(
                 weights / weights.sum() @ np.concatenate([values[row, at, first:last], new_values[row, at][None]])
             )
