@@ -62,12 +62,12 @@ def test_every_engine_computes_special_values_alike(dtype, engine):
 
 def test_both_tables_hold_every_row_with_floating_operands():
     covered = {*extreme_ops(), *special_ops()}
-    random = {"uniform", "normal", "poisson", "binomial"}
+    left_out = {"uniform", "normal", "poisson", "binomial", "cached_attention"}  # random, or without float64
     for name in TABLE:
         arrays = [
             o for case in op_cases(name) for o in case.operands if isinstance(o, np.ndarray) and o.dtype.kind == "f"
         ]
-        assert not arrays or name in covered | random, name
+        assert not arrays or name in covered | left_out, name
     assert len(covered) > 300
 
 
