@@ -65,10 +65,15 @@ def refuse(code):
     return refused
 
 
+def refuse_reads(patch, code):
+    for call in ("enqueue_copy", "enqueue_map_buffer"):  # by the driver
+        patch.setattr(cl, call, refuse(code))
+
+
 # -- a fault of a launch -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", ["enqueue_nd_range_kernel", "enqueue_copy", "finish"])
+@pytest.mark.parametrize("where", ["enqueue_nd_range_kernel", "read", "finish"])
 def test_a_fault_is_not_a_lack_of_memory(fresh, monkeypatch, where):
     engine = engine_for(fresh)
     x = Tensor.from_host(fresh, np.arange(6.0))
@@ -78,6 +83,8 @@ def test_a_fault_is_not_a_lack_of_memory(fresh, monkeypatch, where):
             patch.setattr(shutdown, "may_block", lambda: False)
             patch.setattr(shutdown, "_soon_complete", lambda event: False)
             patch.setattr(shutdown, "_call_interruptibly", refuse(-5))
+        elif where == "read":
+            refuse_reads(patch, -5)
         else:
             patch.setattr(cl, where, refuse(-5))
         with pytest.raises(DeviceError, match="reported a fault") as raised:
@@ -96,7 +103,7 @@ def test_a_lost_device_names_the_kernels_in_flight(fresh, monkeypatch):
     spec = KernelSpec("adds_one", ["__global float* x"], "x[get_global_id(0)] += 1.0f;").build(fresh)
     engine_for(fresh).finish()
     spec.run(fresh, (6,), None, x)
-    monkeypatch.setattr(cl, "enqueue_copy", refuse(-36))
+    refuse_reads(monkeypatch, -36)
     with pytest.raises(DeviceLostError, match="Kernels in flight: .*adds_one.*NETCL_SYNC=1"):
         x.to_host()
 
@@ -155,7 +162,7 @@ def test_netcl_sync_waits_after_each_launch_and_names_it(queue, monkeypatch):
 
 
 @pytest.mark.parametrize("code", [-2, -36, -9999])
-@pytest.mark.parametrize("where", ["enqueue_nd_range_kernel", "enqueue_copy", "Buffer", "wait", "finish"])
+@pytest.mark.parametrize("where", ["enqueue_nd_range_kernel", "read", "Buffer", "wait", "finish"])
 def test_a_lost_device(fresh, monkeypatch, where, code):
     engine = engine_for(fresh)
     x = Tensor.from_host(fresh, np.arange(6.0))
@@ -165,6 +172,8 @@ def test_a_lost_device(fresh, monkeypatch, where, code):
             patch.setattr(shutdown, "may_block", lambda: False)
             patch.setattr(shutdown, "_soon_complete", lambda event: False)
             patch.setattr(shutdown, "_call_interruptibly", refuse(code))
+        elif where == "read":
+            refuse_reads(patch, code)
         else:
             patch.setattr(cl, where, refuse(code))
         get_persistent_pool(fresh).clear()
@@ -194,7 +203,7 @@ def test_a_lost_device(fresh, monkeypatch, where, code):
 def test_the_loss_of_one_context_is_not_that_of_another(queue, fresh, monkeypatch):
     x = Tensor.ones((3,), queue=fresh)
     with monkeypatch.context() as patch:
-        patch.setattr(cl, "enqueue_copy", refuse(-2))
+        refuse_reads(patch, -2)
         with pytest.raises(DeviceLostError):
             x.to_host()
     assert Tensor.ones((3,), queue=queue).tolist() == [1.0] * 3

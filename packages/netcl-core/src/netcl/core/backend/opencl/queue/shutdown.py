@@ -243,19 +243,15 @@ def wait_for(event: Any, queue: Any = None) -> None:
 
 def read_now(queue: Any, out: Any, buffer: Any, by_map: bool = False) -> None:
     """Copies the start of a buffer into an array by a call that blocks, after all work before it on the queue. Intel's
-    runtime computes in the thread that waits for a map, and wakes another one for a copy (``by_map``).
+    runtime computes in the thread that waits for a map, and wakes another one for a copy (``by_map``; without memory
+    for a map it copies).
 
     Raises DeviceError if a launch failed, DeviceLostError if the device is lost.
     """
     check_process()
     watchdog.begin(queue)
     try:
-        if by_map:
-            read: Any = cl.map_flags.READ
-            mapped, _ = cl.enqueue_map_buffer(queue, buffer, read, 0, out.shape, out.dtype, is_blocking=True)
-            out[...] = mapped
-            mapped.base.release(queue)
-        else:
+        if not by_map or not _read_by_map(queue, out, buffer):
             cl.enqueue_copy(queue, out, buffer, is_blocking=True)
     except cl.Error as error:
         if is_fault(error):
@@ -263,6 +259,18 @@ def read_now(queue: Any, out: Any, buffer: Any, by_map: bool = False) -> None:
         raise
     finally:
         watchdog.end()
+
+
+def _read_by_map(queue: Any, out: Any, buffer: Any) -> bool:
+    """Copies the start of a buffer into an array by a map; False if the driver has no memory for one."""
+    read: Any = cl.map_flags.READ
+    try:
+        mapped, _ = cl.enqueue_map_buffer(queue, buffer, read, 0, out.shape, out.dtype, is_blocking=True)
+    except cl.MemoryError:
+        return False
+    out[...] = mapped
+    mapped.base.release(queue)
+    return True
 
 
 def may_block() -> bool:
