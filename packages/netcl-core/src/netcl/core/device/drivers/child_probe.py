@@ -14,10 +14,12 @@ import hashlib
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -162,8 +164,10 @@ def child_environment(name: str) -> Iterator[dict[str, str]]:
     environment["NETCL_BUILD_PROCESSES"] = "0"
     with ExitStack() as stack:
         with suppress(OSError):  # the child may not need temporary files
-            temporary_folder = tempfile.TemporaryDirectory(prefix=f"netcl-{name}-", ignore_cleanup_errors=True)
-            environment.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), stack.enter_context(temporary_folder)))
+            folder = tempfile.mkdtemp(prefix=f"netcl-{name}-")
+            # In a thread that the end of the process stops, too.
+            stack.callback(weakref.finalize(stack, shutil.rmtree, folder, ignore_errors=True))
+            environment.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder))
         yield environment
 
 
