@@ -35,6 +35,7 @@ from netcl.optim import LBFGS, SGD, Adam
 from netcl.profiling import profile
 from netcl.runtime import prediction
 from netcl.runtime.capture import Replay
+from netcl.runtime.prediction.predicted_period import PredictedPeriod
 
 pytestmark = pytest.mark.level("capture")
 
@@ -399,6 +400,17 @@ def test_a_tensor_is_a_view_in_the_middle_of_a_step_if_it_is_one() -> None:
         net.optimizer.step()
 
     assert same(loop)
+
+
+def test_a_period_that_has_ended_concerns_no_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its tensors are forgotten while the next call is still to come, such as a write of an option."""
+    periods: list[PredictedPeriod] = []
+    forget = PredictedPeriod._forget
+    monkeypatch.setattr(PredictedPeriod, "_forget", lambda period: [periods.append(period), forget(period)][1])
+    run(lambda net, _: net.step(), "early")
+    assert len(periods) > STEPS // 2
+    other = Tensor.from_host(np.zeros(3, np.float32))
+    assert not any(period.concerns(other) for period in periods)
 
 
 def test_a_result_that_was_written_belongs_to_its_own_step() -> None:

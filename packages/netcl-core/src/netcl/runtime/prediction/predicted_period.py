@@ -87,7 +87,9 @@ class PredictedPeriod:
         self.settle("another tensor on a storage")
 
     def concerns(self, tensor: Any) -> bool:
-        """Returns True if ``tensor`` shares memory with a tensor that the calls so far may use."""
+        """Returns True if ``tensor`` shares memory with a tensor that the calls so far may use, and have not yet."""
+        if self.over:
+            return False
         root = root_of(tensor)
         if id(root) in self.stretch.roots or (root.deferred is not None and root.deferred[0] is self):
             return True
