@@ -61,6 +61,15 @@ def test_zen_4_gets_its_level_and_known_processors_keep_their_names(monkeypatch,
     assert names == [own, own if flags == V4 else "", "", ""]
 
 
+@pytest.mark.parametrize(("flags", "fused"), [(V2 | {"fma"}, False), (V3, True), (V4, True)])
+def test_a_level_below_the_processor_has_no_fused_instruction(monkeypatch, flags: set[str], fused: bool) -> None:
+    own = llvm_processor.level(flags)
+    monkeypatch.setattr(llvm_processor, "_own_level", lambda: own)
+    monkeypatch.setattr(llvm_processor, "_flags", lambda: flags)
+    assert llvm_processor.multiplies_and_adds(Device("generic")) is fused
+    assert llvm_processor.multiplies_and_adds(Device("haswell"))
+
+
 # PoCL's structure is made to say "generic" before netcl looks at the device.
 PROGRAM = """
 import ctypes

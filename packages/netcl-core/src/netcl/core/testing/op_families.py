@@ -63,7 +63,8 @@ _MODULES = {
 }
 
 
-_AT_MOST_32_BITS = ("cached_attention",)
+# Rows that take no float64.
+AT_MOST_32_BITS = ("cached_attention",)
 
 
 def _module_of(row: OpRow) -> str:
@@ -107,4 +108,4 @@ def ops_of(family: str, dtype: str, quick: bool) -> tuple[str, ...]:
     if quick:
         return _quick(family)[:1] if family in QUICK or dtype in _LATER_DTYPES else ()
     names = tuple(name for name, row in TABLE.items() if family_of(row) == family)
-    return tuple(name for name in names if name not in _AT_MOST_32_BITS) if dtype == "float64" else names
+    return tuple(name for name in names if name not in AT_MOST_32_BITS) if dtype == "float64" else names

@@ -18,6 +18,7 @@ from netcl.core.errors import NetclError
 from netcl.core.ops_table.dispatch import TABLE, OpRow, row_of
 from netcl.core.testing.conformance import Case, expected, op_cases, run_case
 from netcl.core.testing.extremes import agree, extreme_ops
+from netcl.core.testing.op_families import AT_MOST_32_BITS
 
 __all__ = ["UNDEFINED", "special_cases", "special_disagreement", "special_ops"]
 
@@ -60,8 +61,6 @@ UNDEFINED: dict[str, str] = {
 
 # Random numbers: the draws of two calls differ.
 _DRAWN = ("poisson", "binomial")
-# Rows that take no float64, in which special values are compared with references.
-_AT_MOST_32_BITS = ("cached_attention",)
 
 # Operands by position that may hold special values only in the sense of one engine: a NaN or infinity of a weight
 # meets the zeros of padding in the kernels that multiply them; a sequence with NaN in its middle is not sorted; the
@@ -94,7 +93,7 @@ def special_ops() -> tuple[str, ...]:
     own = [
         name
         for name, row in TABLE.items()
-        if name not in {*others, *_DRAWN, *_AT_MOST_32_BITS} and _module(row).startswith("netcl.ops.")
+        if name not in {*others, *_DRAWN, *AT_MOST_32_BITS} and _module(row).startswith("netcl.ops.")
     ]
     return tuple(name for name in own if next(_cases(name), None) is not None)
 

@@ -26,7 +26,7 @@ def queue():
         queue = manager.default("pocl").queue
     except DeviceNotFoundError:
         pytest.skip("the OpenCL driver pocl is not installed")
-    if "PoCL 3.0" not in queue.device.platform.version or not multiplies_and_adds():
+    if "PoCL 3.0" not in queue.device.platform.version or not multiplies_and_adds(queue.device):
         pytest.skip("needs PoCL 3.0 on a processor that multiplies and adds in one instruction")
     return queue
 

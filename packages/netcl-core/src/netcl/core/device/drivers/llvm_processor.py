@@ -90,9 +90,10 @@ def _own_level() -> str:
     return level(flags) if flags else ""
 
 
-def multiplies_and_adds() -> bool:
-    """True if an x86 processor has an instruction that multiplies and adds with one rounding."""
-    return "fma" in _flags()
+def multiplies_and_adds(device: Any) -> bool:
+    """True if PoCL compiles for an x86 processor with an instruction that multiplies and adds with one rounding."""
+    named = processor_name(device)  # a level may be below what the processor has
+    return named in ("x86-64-v3", "x86-64-v4") if named else "fma" in _flags()
 
 
 @cache

@@ -25,14 +25,8 @@ _BODIES = {
     "exp": """
         T x = a > 89.0f ? (T)(89.0f) : a;
         x = x < -104.0f ? (T)(-104.0f) : x;
-        T k = x * 1.44269504f + 12582912.0f;
-        I n = as_I(k) - 0x4b400000, half_n = n >> 1;
-        k -= 12582912.0f;
-        T r = k * -1.42860677e-6f + (k * -0.693145752f + x);
-        T p = r * 0.0013820748f + 0.008368677f;
-        p = p * r + 0.041668266f;
-        p = p * r + 0.16666521f;
-        p = p * r + 0.49999994f;
+        POWER
+        I half_n = n >> 1;
         p = p * r + 1.0f;
         p = p * r + 1.0f;
         return p * as_T((half_n + 127) << 23) * as_T((n - half_n + 127) << 23);""",
@@ -40,15 +34,8 @@ _BODIES = {
     "expm1": """
         T x = a > 89.0f ? (T)(89.0f) : a;
         x = x < -18.0f ? (T)(-18.0f) : x;
-        T k = x * 1.44269504f + 12582912.0f;
-        I n = as_I(k) - 0x4b400000;
-        k -= 12582912.0f;
-        T r = k * -1.42860677e-6f + (k * -0.693145752f + x), square = r * r;
-        T p = r * 0.0013820748f + 0.008368677f;
-        p = p * r + 0.041668266f;
-        p = p * r + 0.16666521f;
-        p = p * r + 0.49999994f;
-        p = p * square + r;
+        POWER
+        p = p * (r * r) + r;
         T half_scale = as_T((n + 126) << 23);
         p = 2.0f * (p * half_scale + (half_scale - 0.5f));
         return as_T(as_I(p) | (as_I(a) & (I)(0x80000000)));""",
@@ -80,6 +67,15 @@ _BODIES = {
         p = ((a > -1.0f) & (a < INFINITY)) ? p : (a == -1.0f ? (T)(-INFINITY) : (a < -1.0f ? (T)(NAN) : a));
         return fabs(a) < 1e-6f ? a * (1.0f - 0.5f * a) : p;""",
 }
+# Shared by bodies: x = n log(2) + r with the first terms of exp(r), and n log(2) + log(1 + f) of f and its square.
+_POWER = """T k = x * 1.44269504f + 12582912.0f;
+        I n = as_I(k) - 0x4b400000;
+        k -= 12582912.0f;
+        T r = k * -1.42860677e-6f + (k * -0.693145752f + x);
+        T p = r * 0.0013820748f + 0.008368677f;
+        p = p * r + 0.041668266f;
+        p = p * r + 0.16666521f;
+        p = p * r + 0.49999994f;"""
 _LOG = """T p = f * -0.1288261f + 0.13986708f;
         p = p * f + -0.12186467f;
         p = p * f + 0.1400534f;
@@ -90,7 +86,7 @@ _LOG = """T p = f * -0.1288261f + 0.13986708f;
         p = p * f + -0.5f;
         p = n * 0.693147182f + (p * square + f);"""
 NEEDS = {"tanh": ("exp",), "log1p": ("fabs",)}  # what the bodies call
-TEXT = f"{_BODIES}{_LOG}"
+TEXT = f"{_BODIES}{_POWER}{_LOG}"
 _DECLARATION = re.compile(r"__attribute__\(\(overloadable, const\)\) (float(\d*)) (\w+)\((.*)\);")
 
 
@@ -101,7 +97,11 @@ def in_line(declaration: str) -> str:
         return declaration
     kind, width, name, types = parts.groups()
     taken = ", ".join(f"{type_} {value}" for type_, value in zip(types.split(", "), "abc"))
-    body = re.sub(r"(?<![A-Za-z])I\b", f"int{width}", re.sub(r"(?<![A-Za-z])T\b", kind, body.replace("LOG", _LOG)))
+    body = re.sub(
+        r"(?<![A-Za-z])I\b",
+        f"int{width}",
+        re.sub(r"(?<![A-Za-z])T\b", kind, body.replace("LOG", _LOG).replace("POWER", _POWER)),
+    )
     if width and types.endswith(" float"):  # a vector and a scalar
         body = re.sub(r"\bb\b", f"({kind})(b)", body)
     contracted = f"{{\n#pragma OPENCL FP_CONTRACT ON\n{body}\n}}"

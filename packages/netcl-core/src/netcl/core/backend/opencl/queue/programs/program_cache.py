@@ -288,7 +288,11 @@ def _with_declarations(source: str, options: str, device: Any) -> str | None:
     """
     applies = _is_pocl(device) and "PoCL 3.0" in device.platform.version and "-cl-std" not in options
     floats = device.extensions.split() if applies else ()
-    return declared(source, multiplies_and_adds()) if "cl_khr_fp64" in floats and "cl_khr_fp16" not in floats else None
+    return (
+        declared(source, multiplies_and_adds(device))
+        if "cl_khr_fp64" in floats and "cl_khr_fp16" not in floats
+        else None
+    )
 
 
 def _from_source(context: Any, device: Any, source: str, options: str) -> Any:
