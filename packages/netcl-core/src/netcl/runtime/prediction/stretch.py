@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from functools import cached_property
 from sys import getrefcount
 from typing import Any
 
@@ -171,7 +172,7 @@ class Stretch:
             for parameter, before in begun:
                 parameter.grad = before
 
-    @property
+    @cached_property
     def ends(self) -> list[int]:
         """The positions at which parts end."""
         return sorted({*self.barriers, *self.starts, len(self.calls)})
@@ -193,16 +194,16 @@ class Stretch:
             each.slot: each.of for call in self.calls for each in call.made if each.of is not None
         }
         leaves.update({result.slot: result.of for result in self._graded})
-        found: dict[int, Any] = {slot: used.get(id(self.outside[number])) for slot, number in leaves.items()}
-        for gradient in found.values():
+        by_slot: dict[int, Any] = {slot: used.get(id(self.outside[number])) for slot, number in leaves.items()}
+        for gradient in by_slot.values():
             if gradient is None or not gradient.replaced:
                 raise Unpredictable("a gradient that is used by itself is not made in the step")
             if gradient.copied or (gradient.read and gradient.before is not None):
                 raise Unpredictable("a gradient that is used by itself adds to one from before")
-        self.from_none: list[Any] = [gradient.parameter for gradient in found.values() if gradient.read]
+        self.from_none: list[Any] = [gradient.parameter for gradient in by_slot.values() if gradient.read]
         # By slot: the gradients that leaves have at the end, and all results that are on their memory.
-        self.gradients: dict[int, Any] = {result.slot: found[result.slot] for result in self._graded}
-        places = {id(gradient.after._storage): gradient for gradient in found.values() if gradient.after is not None}
+        self.gradients: dict[int, Any] = {result.slot: by_slot[result.slot] for result in self._graded}
+        places = {id(gradient.after._storage): gradient for gradient in by_slot.values() if gradient.after is not None}
         self.on_gradients: dict[int, Any] = {}
         for result, captured in zip(self.results, self.captured.results()):
             if id(captured._storage) in places:
