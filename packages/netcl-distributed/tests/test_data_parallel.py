@@ -9,7 +9,7 @@ import pytest
 
 import netcl.autograd as ag
 import netcl.distributed as dist
-from netcl.core import DeviceHandle, Tensor
+from netcl.core import DeviceHandle, Tensor, config
 from netcl.core.errors import ShapeError
 from netcl.optim import SGD
 
@@ -52,7 +52,7 @@ def test_a_sharded_step_equals_one_device(handles: list[DeviceHandle], weights: 
     single = SGD(alone, lr=0.1, momentum=0.9)
     replicas = dist.replicate_params(alone, [handle.queue for handle in handles])
     optimizers = [SGD(params, lr=0.1, momentum=0.9) for params in replicas]
-    for _ in range(5):
+    for _ in range(20):  # predicted from the tenth step on
         x, y = rng.standard_normal((13, 5)).astype(np.float32), rng.integers(0, 3, 13)
         single.zero_grad()
         loss, tape = _forward(None, Tensor.from_host(handles[0].queue, x), Tensor.from_host(handles[0].queue, y), alone)
@@ -64,6 +64,30 @@ def test_a_sharded_step_equals_one_device(handles: list[DeviceHandle], weights: 
     for params in replicas:
         for param, expected in zip(params, alone):
             np.testing.assert_allclose(param.numpy(), expected.numpy(), rtol=1e-4, atol=1e-6)
+
+
+def test_a_loop_over_devices_takes_each_step_once(handles: list[DeviceHandle]) -> None:
+    def trained() -> list[list[float]]:
+        rng = np.random.default_rng(0)
+        ones = np.ones((4, 3), np.float32)
+        replicas = [ag.Parameter(Tensor.from_host(handle.queue, ones, persistent=True)) for handle in handles]
+        optimizers = [SGD([parameter], lr=0.1, momentum=0.9) for parameter in replicas]
+        losses = []
+        for _ in range(24):  # predicted from the tenth step on
+            factors = rng.standard_normal((4, 3)).astype(np.float32)
+            for optimizer in optimizers:
+                optimizer.zero_grad()
+            sums = [ag.sum(ag.mul(p, Tensor.from_host(p.queue, factors))) for p in replicas]
+            for total in sums:
+                total.backward()
+            for optimizer in optimizers:
+                optimizer.step()
+            losses.append([total.item() for total in sums])
+        return losses
+
+    with config.override(REPLAY="off"):
+        expected = trained()
+    assert trained() == expected
 
 
 def test_sync_grads_is_the_weighted_mean_and_skips_what_nobody_has(handles: list[DeviceHandle]) -> None:

@@ -18,6 +18,7 @@ from netcl.core.backend.opencl.queue.programs.program_cache import ProgramCache
 from netcl.core.backend.opencl.queue.replays import command_buffer
 from netcl.core.capture import optimize
 from netcl.core.capture.optimize import fused_steps
+from netcl.core.device import CPUQueue
 from netcl.core.device.drivers.kernel_objects import new_kernel
 from netcl.core.errors import CaptureError
 from netcl.runtime.capture import capture
@@ -449,3 +450,17 @@ def test_a_result_that_is_a_view_has_what_was_written_later(handle: DeviceHandle
     for x in (*samples, samples[0]):
         for found, wanted in zip(captured.replay(x), step(x)):
             assert np.array_equal(found.numpy(), wanted.numpy())
+
+
+def test_calls_on_another_device_are_refused(handle: DeviceHandle) -> None:
+    x = Tensor.from_host(handle, np.ones(3, np.float32))
+    elsewhere = Tensor.from_host(CPUQueue("elsewhere"), np.ones(3, np.float32))
+
+    def step(x: Tensor) -> Tensor:
+        elsewhere.add_(1.0)
+        return x + 1.0
+
+    with pytest.raises(CaptureError, match="expected calls on .*, got .* which a replay would leave out"):
+        capture(step, x)
+    assert elsewhere.tolist() == [1.0, 1.0, 1.0]
+    assert capture(lambda x: x + 1.0, x).replay(x).tolist() == [2.0, 2.0, 2.0]

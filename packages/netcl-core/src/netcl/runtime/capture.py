@@ -19,6 +19,7 @@ import numpy as np
 from netcl.core.capture.call_log import CallLog
 from netcl.core.capture.optimize import fused_parts
 from netcl.core.capture.rerecord import rerecord
+from netcl.core.engine.elsewhere import watching_elsewhere
 from netcl.core.engine.interceptors import Interceptor, interception
 from netcl.core.engine.profiler_sink import FlopCounter
 from netcl.core.engine.recording import open_here
@@ -229,7 +230,7 @@ class CapturedStep:
             gradient.watch()
         try:
             with self._recorded_into(recording, calls):
-                with self._draws.recorded():
+                with self._draws.recorded(), watching_elsewhere(self._engine, self._refuse_elsewhere):
                     result = fn(*call)
                 graded = {at: static.grad for at, static in inputs.items() if static.grad is not None}
                 self._result, self._made = replaced(result, _settled), replaced(list(graded.values()), _settled)
@@ -262,6 +263,12 @@ class CapturedStep:
         for view in self._views:
             view.pinned = True
             view.invalidate()
+
+    def _refuse_elsewhere(self, other: Any, name: str) -> None:
+        raise CaptureError(
+            f"capture: expected calls on {self._engine.device_label}, got {name!r} on {other.device_label}, which a "
+            "replay would leave out; compute it before the step and pass the result, or capture a step for each device"
+        )
 
     def _exchanged(self) -> Exchange | None:
         """Returns the buffers that replays exchange, None on NumPy."""

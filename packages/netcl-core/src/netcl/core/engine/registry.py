@@ -72,6 +72,12 @@ def engine_for(queue: Any = None) -> DeviceBackend:
     return engine
 
 
+def engines() -> list[DeviceBackend]:
+    """Returns the engines that have been made."""
+    with _lock:
+        return list(_engines.values())
+
+
 def cpu_engine() -> DeviceBackend:
     """Returns the engine of the process's NumPy queue."""
     return engine_for(manager.default("numpy"))

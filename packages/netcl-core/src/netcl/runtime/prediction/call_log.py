@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from netcl.core.engine.elsewhere import watching_elsewhere
 from netcl.core.ops_table import modes
 from netcl.core.ops_table.table import OpRow
 from netcl.core.process.grad_mode import state
@@ -131,7 +132,11 @@ class PeriodLog:
         )  # fmt: skip
         versions, drawn = [tensor._storage.version for tensor in self.outside], default_generator.offset
         earlier = [] if isinstance(target, OpRow) and "out" not in kwargs else self._versions()
-        result = run_call(target, args, kwargs, record)
+        elsewhere: list[Any] = []
+        with watching_elsewhere(self.engine, lambda other, _: elsewhere.append(other)):
+            result = run_call(target, args, kwargs, record)
+        if elsewhere:
+            raise Broken("a call computes on several devices", result)
         self.passed = self.passed or getattr(target, "makes_gradients", False)
         if target is SET_GRADIENT and type(call.args[1]) is Outside:
             raise Broken("a gradient is set to a tensor from outside", result)
