@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from netcl.core import Tensor
 
-__all__ = ["apply_color_jitter", "cutout", "flip_horizontal"]
-
 
 def flip_horizontal(x: Tensor, mask: Any) -> Tensor:
     """Mirrors the images of ``x`` (N, C, H, W) left to right if ``mask`` (N,) is true for them."""

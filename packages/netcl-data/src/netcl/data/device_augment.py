@@ -30,8 +30,6 @@ with _Checked("data"):
     from netcl.core.ops_table.dispatch import evaluate
     from netcl.data.augment import LUMA
 
-__all__ = ["apply_color_jitter", "cutout", "flip_horizontal"]
-
 
 def flip_horizontal(x: Tensor, mask: Any) -> Tensor:
     """See ``augment_gpu.flip_horizontal``."""

@@ -16,8 +16,6 @@ import numpy.typing as npt
 from netcl.data.errors import DataFileError
 from netcl.data.tables.packed_texts import PackedTexts
 
-__all__ = ["MISSING_VALUES", "Cells", "Chunk", "TableError"]
-
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 

@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from netcl.data.tables.cells import Cells, TableError, first_of
 
-__all__ = ["INPUTS", "CategoryInput", "DateInput", "EmbeddingInput", "Input", "NumberInput", "plain", "rebuilt"]
-
 _DAY, _YEAR, _WEEK = 86400.0, 365.2425 * 86400.0, 7 * 86400.0
 _MONDAY = 4 * _DAY  # 1970-01-05
 

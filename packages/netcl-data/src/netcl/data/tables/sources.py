@@ -21,8 +21,6 @@ from netcl.data.reading import opened
 from netcl.data.tables.cells import Cells, Chunk, TableError, pieces
 from netcl.data.tables.csv_file import CSVSource
 
-__all__ = ["Source", "source_of"]
-
 _PARQUET = (".parquet", ".pq")
 
 

@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 from netcl.data.tables.cells import Cells, Chunk, first_of
 
-__all__ = ["TARGETS", "ClassTarget", "LabelsTarget", "NumberTarget", "Target"]
-
 _YES, _NO = ("1", "true", "yes", "y", "t"), ("0", "false", "no", "n", "f", "")
 
 
