@@ -50,6 +50,12 @@ class Cells:
         """Returns an error about one cell."""
         return TableError(f"{self.place(index)}, column {self.name!r}: {problem}")
 
+    def refuse(self, wrong: Mask, problem: str) -> None:
+        """Raises the error about the first wrong cell, which begins with its text."""
+        at = first_of(wrong)
+        if at is not None:
+            raise self.error(at, f"{self.shown(at)} {problem}")
+
     def shown(self, index: int) -> str:
         """Returns a cell for a message, at most 80 characters."""
         return repr(str(self.values[index])[:80])
