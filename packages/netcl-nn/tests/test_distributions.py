@@ -172,3 +172,9 @@ def test_supports_and_constraints() -> None:
     assert d.Independent(d.Normal(Tensor.zeros((4,)), 1.0), 1).support.check(values).tolist() is True
     with pytest.raises(ValueError, match="from an object"):
         d.constraints.dependent.check(values)
+
+
+def test_a_rate_of_0_gives_0() -> None:
+    counts = d.Poisson(0.0)
+    assert counts.sample((3,)).to_host().tolist() == [0.0] * 3
+    assert counts.log_prob(Tensor.from_host(np.float32([0.0, 1.0]))).to_host().tolist() == [0.0, -np.inf]

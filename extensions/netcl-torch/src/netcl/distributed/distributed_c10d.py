@@ -40,40 +40,12 @@ from netcl.distributed.in_place import (
 )
 
 __all__ = [
-    "GroupMember",
-    "P2POp",
-    "PendingWork",
-    "ReduceOp",
-    "all_gather",
-    "all_gather_into_tensor",
-    "all_gather_single",
-    "all_reduce",
-    "barrier",
-    "batch_isend_irecv",
-    "broadcast",
-    "gather",
-    "get_backend",
-    "get_global_rank",
-    "get_group_rank",
-    "get_node_local_rank",
-    "get_process_group_ranks",
-    "get_rank",
-    "get_world_size",
-    "group",
-    "irecv",
-    "is_available",
-    "is_initialized",
-    "isend",
-    "monitored_barrier",
-    "new_group",
-    "recv",
-    "reduce",
-    "reduce_scatter",
-    "reduce_scatter_single",
-    "reduce_scatter_tensor",
-    "scatter",
-    "send",
-]
+    "GroupMember", "P2POp", "PendingWork", "ReduceOp", "all_gather", "all_gather_into_tensor", "all_gather_single",
+    "all_reduce", "barrier", "batch_isend_irecv", "broadcast", "gather", "get_backend", "get_global_rank",
+    "get_group_rank", "get_node_local_rank", "get_process_group_ranks", "get_rank", "get_world_size", "group",
+    "irecv", "is_available", "is_initialized", "isend", "monitored_barrier", "new_group", "recv", "reduce",
+    "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor", "scatter", "send",
+]  # fmt: skip
 
 
 class _Members(type):

@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from netcl.core.tensor import generator as _generators
 
-__all__ = ["MT19937"]
-
 Array: TypeAlias = npt.NDArray[Any]
 Words: TypeAlias = npt.NDArray[np.uint64]
 Shape: TypeAlias = "int | tuple[int, ...]"

@@ -26,19 +26,9 @@ with _Checked("torch"):
     from netcl.torch_vision.refused import refused
 
 __all__ = [
-    "TorchDraws",
-    "__version__",
-    "datasets",
-    "get_image_backend",
-    "io",
-    "models",
-    "modules",
-    "ops",
-    "set_image_backend",
-    "transforms",
-    "tv_tensors",
-    "utils",
-]
+    "TorchDraws", "__version__", "datasets", "get_image_backend", "io", "models", "modules", "ops",
+    "set_image_backend", "transforms", "tv_tensors", "utils",
+]  # fmt: skip
 
 # The release of torchvision that the names and numbers are those of.
 __version__ = "0.28.0+netcl"

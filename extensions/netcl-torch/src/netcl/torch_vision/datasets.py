@@ -9,38 +9,21 @@ import numpy.typing as npt
 
 from netcl.core import Tensor
 from netcl.data import datasets as on_host
-from netcl.data.datasets import (
-    CIFAR10,
-    CIFAR100,
-    IMG_EXTENSIONS,
-    DatasetFolder,
-    FakeData,
-    ImageFolder,
-    VisionDataset,
-    default_loader,
-    find_classes,
-    has_file_allowed_extension,
-    make_dataset,
-)
+from netcl.data.datasets import CIFAR10 as CIFAR10
+from netcl.data.datasets import CIFAR100 as CIFAR100
+from netcl.data.datasets import IMG_EXTENSIONS as IMG_EXTENSIONS
+from netcl.data.datasets import DatasetFolder as DatasetFolder
+from netcl.data.datasets import FakeData as FakeData
+from netcl.data.datasets import ImageFolder as ImageFolder
+from netcl.data.datasets import VisionDataset as VisionDataset
+from netcl.data.datasets import default_loader as default_loader
+from netcl.data.datasets import find_classes as find_classes
+from netcl.data.datasets import has_file_allowed_extension as has_file_allowed_extension
+from netcl.data.datasets import make_dataset as make_dataset
 from netcl.torch_vision.refused import refused
 from netcl.torch_vision.tensors import tensor_of
 
-__all__ = [
-    "CIFAR10",
-    "CIFAR100",
-    "IMG_EXTENSIONS",
-    "KMNIST",
-    "MNIST",
-    "DatasetFolder",
-    "FakeData",
-    "FashionMNIST",
-    "ImageFolder",
-    "VisionDataset",
-    "default_loader",
-    "find_classes",
-    "has_file_allowed_extension",
-    "make_dataset",
-]
+__all__ = [*on_host.__all__]
 
 Array = npt.NDArray[Any]
 

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["TorchDraws"]
-
 
 class TorchDraws:
     """Draws from the default generator of ``torch``, a module with PyTorch's names: the numbers follow its

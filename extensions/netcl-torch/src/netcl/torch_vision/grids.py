@@ -10,8 +10,6 @@ from netcl.data import image_grid
 from netcl.torch_vision.refused import refused
 from netcl.torch_vision.tensors import tensor_of
 
-__all__ = ["make_grid", "save_image"]
-
 
 def _detached(images: Any) -> Any:
     if isinstance(images, Tensor):

@@ -12,8 +12,6 @@ from netcl.core.errors import UnsupportedError
 from netcl.core.process.grad_mode import is_grad_enabled
 from netcl.data.transforms import register_image_type
 
-__all__ = ["tensor_of"]
-
 Array = npt.NDArray[Any]
 
 

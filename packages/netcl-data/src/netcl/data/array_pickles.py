@@ -14,9 +14,6 @@ import numpy as np
 from netcl.data.budget import Budget, Meter
 from netcl.data.reading import opened
 
-__all__ = ["read_array_pickle"]
-
-
 # The pure Python version, which has no types.
 _UNPICKLER: Any = pickle._Unpickler
 # An instruction of one byte may make an empty list.

@@ -9,8 +9,6 @@ import numpy as np
 
 from netcl.data.tree import rebuild
 
-__all__ = ["default_collate"]
-
 
 def default_collate(samples: Sequence[Any]) -> Any:
     """Returns the batch of ``samples``, which have the same structure; n samples give arrays with first axis n.

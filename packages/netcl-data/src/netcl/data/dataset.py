@@ -14,17 +14,6 @@ import numpy.typing as npt
 
 from netcl.data.sample_random import SeedSource, check_seed
 
-__all__ = [
-    "ArrayDataset",
-    "ConcatDataset",
-    "Dataset",
-    "IterableDataset",
-    "Subset",
-    "batch_reader",
-    "random_split",
-    "split_dataset",
-]
-
 T_co = TypeVar("T_co", covariant=True)
 Indices = npt.NDArray[np.int64]
 

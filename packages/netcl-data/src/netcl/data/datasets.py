@@ -33,21 +33,9 @@ from netcl.data.transforms.functional import to_pil_image
 from netcl.data.transforms.images import Image, pillow
 
 __all__ = [
-    "CIFAR10",
-    "CIFAR100",
-    "IMG_EXTENSIONS",
-    "KMNIST",
-    "MNIST",
-    "DatasetFolder",
-    "FakeData",
-    "FashionMNIST",
-    "ImageFolder",
-    "VisionDataset",
-    "default_loader",
-    "find_classes",
-    "has_file_allowed_extension",
-    "make_dataset",
-]
+    "CIFAR10", "CIFAR100", "IMG_EXTENSIONS", "KMNIST", "MNIST", "DatasetFolder", "FakeData", "FashionMNIST",
+    "ImageFolder", "VisionDataset", "default_loader", "find_classes", "has_file_allowed_extension", "make_dataset",
+]  # fmt: skip
 
 Array = npt.NDArray[Any]
 PathLike = str | os.PathLike[str]

@@ -1,4 +1,4 @@
-"""Implements ``netcl.data.augment_gpu`` by expressions that are evaluated on the device of the images.
+"""The functions of ``netcl.data.augment_gpu``, by expressions that are evaluated on the device of the images.
 
 Only this module of netcl.data imports netcl.core at run time; ``augment_gpu`` loads it when one of its functions is
 called.
@@ -30,11 +30,9 @@ with _Checked("data"):
     from netcl.core.ops_table.dispatch import evaluate
     from netcl.data.augment import LUMA
 
-__all__ = ["apply_color_jitter", "cutout", "flip_horizontal"]
-
 
 def flip_horizontal(x: Tensor, mask: Any) -> Tensor:
-    """See ``augment_gpu.flip_horizontal``."""
+    """Mirrors the images of ``x`` (N, C, H, W) left to right if ``mask`` (N,) is true for them."""
     _check_images(x, "flip_horizontal")
     chosen = _per_image(x, mask, "mask", np.uint8)
     (result,) = evaluate(_choice(x.dtype, chosen.dtype), (chosen, ops.flip(x, axis=3), x))
@@ -42,7 +40,16 @@ def flip_horizontal(x: Tensor, mask: Any) -> Tensor:
 
 
 def apply_color_jitter(x: Tensor, brightness: Any = None, contrast: Any = None, saturation: Any = None) -> Tensor:
-    """See ``augment_gpu.apply_color_jitter``."""
+    """Scales brightness, contrast (about the mean grey) and saturation (about the grey image) of ``x`` (N, C, H, W), in
+    this order.
+
+    Each factor is a number or one per image (N,); None skips that effect. The host's ``color_jitter(b, c, s)`` draws
+    its factors from [max(0, 1 - b), 1 + b) and so on. Integer images are rounded and clipped to their dtype; floating
+    ones are not clipped.
+
+    Raises:
+        ShapeError: a saturation is given and the images have neither 1 nor 3 channels.
+    """
     _check_images(x, "apply_color_jitter")
     channels = x.shape[1]
     if saturation is not None and channels not in (1, 3):
@@ -61,7 +68,9 @@ def apply_color_jitter(x: Tensor, brightness: Any = None, contrast: Any = None, 
 
 
 def cutout(x: Tensor, centers: Any, size: int = 8, value: float = 0.0) -> Tensor:
-    """See ``augment_gpu.cutout``."""
+    """Sets the square of ``size`` pixels about ``centers`` (N, 2), row and column, of each image of ``x`` (N, C, H, W)
+    to ``value``. Squares may reach over the border.
+    """
     _check_images(x, "cutout")
     if size < 1:
         raise ValueError(f"cutout: size must be at least 1, got {size!r}")

@@ -10,8 +10,6 @@ import numpy as np
 
 from netcl.data.tree import map_type
 
-__all__ = ["configured", "prefetch_one", "to_device"]
-
 
 def to_device(batch: Any, queue: Any, *, use_pinned: bool = False) -> Any:
     """Returns the batch with each numeric array copied to ``queue`` as a ``netcl.core.Tensor``.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["DataFileError", "DataLoaderWorkerError"]
-
 
 class DataFileError(ValueError):
     """A data file is damaged, of another format, or asks for more than its budget; the message names the file."""

@@ -13,8 +13,6 @@ from netcl.data.filters import Filter
 from netcl.data.sample_random import SampleRandom, preserved_globals, sample_keys, seed_globals
 from netcl.data.tree import first_field, rebuild, replace_first
 
-__all__ = ["BatchBuilder", "StreamEnd", "StreamReader", "as_functions"]
-
 # Random streams of SampleRandom: transforms may run per sample or per batch, so augmentation must not continue their
 # count.
 _TRANSFORMS, _AUGMENT = 0, 1

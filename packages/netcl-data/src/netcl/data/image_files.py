@@ -15,8 +15,6 @@ from netcl.data.errors import DataFileError
 from netcl.data.reading import opened
 from netcl.data.transforms.images import pillow
 
-__all__ = ["opened_image", "rgb_planes", "sized_planes"]
-
 # The most that Pillow takes while it decodes: the image with 4 values of a pixel, its RGB form, and the decoder's own
 # copy (coefficients of a progressive JPEG: 2 bytes for each of 3 or 4 values; a whole frame of WebP).
 _BYTES_PER_PIXEL = 16

@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from netcl.data.transforms.images import Image, as_planes, planes_of
 
-__all__ = ["make_grid", "png", "save_image"]
-
 Array = npt.NDArray[Any]
 
 

@@ -23,8 +23,6 @@ from netcl.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialS
 if TYPE_CHECKING:
     from netcl.data.workers import WorkerPool
 
-__all__ = ["DataLoader"]
-
 _STATE_VERSION = 1
 _LEAST_MOST_WORKERS, _WORKERS_PER_CORE = 256, 16  # the number of workers is bounded by the larger
 _STATE_KEYS = {"version", "seed", "epoch", "batch", "batch_size", "sampler"}

@@ -16,8 +16,6 @@ from typing import BinaryIO, cast
 from netcl.data.budget import Budget, Meter
 from netcl.data.errors import DataFileError
 
-__all__ = ["opened"]
-
 # Formats that compress may take this many times the size of the file.
 COMPRESSED = 16
 

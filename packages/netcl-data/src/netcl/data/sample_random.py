@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from netcl.data.device_transfer import configured
 
-__all__ = ["RandomSource", "SampleRandom", "SeedSource", "check_seed", "sample_keys", "seed_globals", "source_or_fresh"]
-
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MULTIPLY_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MULTIPLY_2 = np.uint64(0x94D049BB133111EB)

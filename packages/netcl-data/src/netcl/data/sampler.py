@@ -14,16 +14,6 @@ from netcl.data.dataset import Indices
 from netcl.data.device_transfer import configured
 from netcl.data.sample_random import SeedSource, check_seed
 
-__all__ = [
-    "BatchSampler",
-    "DistributedSampler",
-    "RandomSampler",
-    "Sampler",
-    "SequentialSampler",
-    "SubsetRandomSampler",
-    "WeightedRandomSampler",
-]
-
 
 class Sampler(ABC):
     """An order of sample indices, a new one for each epoch.

@@ -6,8 +6,6 @@ import copy
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
-__all__ = ["first_field", "map_type", "rebuild", "rebuild_mapping", "replace_first"]
-
 
 def rebuild(like: Any, values: list[Any]) -> Any:
     """Returns a tuple, named tuple or list of the same type as ``like`` with ``values``; attributes of a subclass of

@@ -10,8 +10,6 @@ from typing import Any
 from netcl.data.shared_batch import SharedBatchRingBuffer
 from netcl.data.worker_process import Task
 
-__all__ = ["STOP_S", "Resources", "WorkerHandle"]
-
 STOP_S = 1.0  # for each step: request to stop, SIGTERM, SIGKILL
 
 

@@ -21,8 +21,6 @@ from netcl.data.sample_random import sample_keys, seed_globals
 from netcl.data.shared_batch import SharedBatchRingBuffer
 from netcl.data.tree import map_type
 
-__all__ = ["ArrayPlaceholder", "Reply", "Task", "WorkerInfo", "get_worker_info", "worker_main"]
-
 
 class WorkerInfo(NamedTuple):
     """Describes this worker process: ``id`` from 0 of ``num_workers``, and its own copy of the dataset."""

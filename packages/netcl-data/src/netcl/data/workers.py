@@ -22,8 +22,6 @@ from netcl.data.tree import map_type
 from netcl.data.worker_handles import STOP_S, Resources, WorkerHandle
 from netcl.data.worker_process import ArrayPlaceholder, Reply, Task, ring_arrays, worker_main
 
-__all__ = ["WorkerPool", "choose_start_method"]
-
 PING_AFTER_S = 1.0  # of waiting for a batch, and between two pings
 SILENCE_S = 3.5  # without an answer to a ping; 5 s together with the wait before it and half a second to detect it
 START_S = 120.0  # to import modules and to unpickle the payload

@@ -7,8 +7,6 @@ from typing import Any
 
 from netcl.core.errors import CollectiveMismatchError, NetclError
 
-__all__ = ["RankFailedError", "mismatch"]
-
 
 class RankFailedError(NetclError, RuntimeError):
     """A rank of the group died, raised, or ended before the collective; ``rank`` is its number."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from netcl import ops
 from netcl.core import Tensor
@@ -33,3 +34,11 @@ def unflatten_into(flat: Tensor, tensors: Iterable[Tensor], start: int = 0) -> N
         stop = start + tensor.size
         tensor.write(ops.reshape(flat[start:stop], tensor.shape))
         start = stop
+
+
+def move_flat(collective: Callable[..., Any], tensors: Iterable[Tensor], *args: Any) -> None:
+    """Calls ``collective(flat, *args)``, which writes into ``flat``, once for each device and dtype of ``tensors``."""
+    for same in by_dtype(tensors):
+        flat = flatten_tensors(same, same[0])
+        collective(flat, *args)
+        unflatten_into(flat, same)

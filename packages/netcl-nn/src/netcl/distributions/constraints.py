@@ -86,38 +86,34 @@ def _and(*conditions: Tensor) -> Tensor:
 
 def greater_than(lower_bound: Any) -> Constraint:
     """Returns the region of numbers above a bound."""
-    return Constraint(f"above {lower_bound}", lambda x: ag.gt(x, lower_bound))
+    return Constraint(f"above {lower_bound}", lambda x: x > lower_bound)
 
 
 def greater_than_eq(lower_bound: Any) -> Constraint:
     """Returns the region of numbers from a bound on."""
-    return Constraint(f"at least {lower_bound}", lambda x: ag.ge(x, lower_bound))
+    return Constraint(f"at least {lower_bound}", lambda x: x >= lower_bound)
 
 
 def less_than(upper_bound: Any) -> Constraint:
     """Returns the region of numbers below a bound."""
-    return Constraint(f"below {upper_bound}", lambda x: ag.lt(x, upper_bound))
+    return Constraint(f"below {upper_bound}", lambda x: x < upper_bound)
 
 
 def interval(lower_bound: Any, upper_bound: Any) -> Constraint:
     """Returns the region of numbers between two bounds, which belong to it."""
-    return Constraint(
-        f"in [{lower_bound}, {upper_bound}]", lambda x: _and(ag.ge(x, lower_bound), ag.le(x, upper_bound))
-    )
+    return Constraint(f"in [{lower_bound}, {upper_bound}]", lambda x: _and(x >= lower_bound, x <= upper_bound))
 
 
 def half_open_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
     """Returns the region of numbers from a bound to below another."""
-    return Constraint(
-        f"in [{lower_bound}, {upper_bound})", lambda x: _and(ag.ge(x, lower_bound), ag.lt(x, upper_bound))
-    )
+    return Constraint(f"in [{lower_bound}, {upper_bound})", lambda x: _and(x >= lower_bound, x < upper_bound))
 
 
 def integer_interval(lower_bound: Any, upper_bound: Any) -> Constraint:
     """Returns the region of whole numbers between two bounds, which belong to it."""
     return Constraint(
         f"a whole number in [{lower_bound}, {upper_bound}]",
-        lambda x: _and(_whole(x), ag.ge(x, lower_bound), ag.le(x, upper_bound)),
+        lambda x: _and(_whole(x), x >= lower_bound, x <= upper_bound),
         True,
     )
 
@@ -128,7 +124,7 @@ def multinomial(upper_bound: Any) -> Constraint:
     """
     return Constraint(
         f"counts with the sum {upper_bound}",
-        lambda x: _and(_all_last(ag.ge(x, 0)), ag.eq(ag.sum(x, axis=-1), upper_bound)),
+        lambda x: _and(_all_last(x >= 0), ag.eq(ag.sum(x, axis=-1), upper_bound)),
         True,
         1,
     )
@@ -146,16 +142,15 @@ def independent(base_constraint: Constraint, reinterpreted_batch_ndims: int) -> 
 
 
 def _on_simplex(x: Tensor) -> Tensor:
-    total = ag.abs(ag.sub(ag.sum(x, axis=-1), 1.0))
-    return _and(_all_last(ag.ge(x, 0)), ag.lt(total, _TOLERANCE))
+    return _and(_all_last(x >= 0), ag.abs(ag.sum(x, axis=-1) - 1.0) < _TOLERANCE)
 
 
 def _one_hot(x: Tensor) -> Tensor:
-    bits = _all_last(ag.logical_or(ag.eq(x, 0), ag.eq(x, 1)))
-    return _and(bits, ag.eq(ag.sum(x, axis=-1), 1))
+    return _and(_all_last(ag.logical_or(ag.eq(x, 0), ag.eq(x, 1))), ag.eq(ag.sum(x, axis=-1), 1))
 
 
-def _transposed(x: Tensor) -> Tensor:
+def transposed(x: Tensor) -> Tensor:
+    """Returns the matrices with rows and columns exchanged."""
     return ag.permute(x, axes=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
@@ -167,7 +162,7 @@ def _square(x: Tensor) -> Tensor:
 def _symmetric(x: Tensor) -> Tensor:
     if x.shape[-1] != x.shape[-2]:
         return _square(x)
-    return _all_last(ag.isclose(x, _transposed(x), atol=1e-6), 2)
+    return _all_last(ag.isclose(x, transposed(x), atol=1e-6), 2)
 
 
 def _lower(x: Tensor) -> Tensor:
@@ -175,7 +170,7 @@ def _lower(x: Tensor) -> Tensor:
 
 
 def _lower_cholesky(x: Tensor) -> Tensor:
-    return _and(_lower(x), _all_last(ag.gt(ag.diagonal(x, 0, -2, -1), 0)))
+    return _and(_lower(x), _all_last(ag.diagonal(x, 0, -2, -1) > 0))
 
 
 def _definite(strictly: bool) -> Callable[[Tensor], Tensor]:
@@ -183,7 +178,7 @@ def _definite(strictly: bool) -> Callable[[Tensor], Tensor]:
         if x.shape[-1] != x.shape[-2]:
             return _square(x)
         values = ag.linalg_eigvalsh(x)
-        return _and(_symmetric(x), _all_last(ag.gt(values, 0) if strictly else ag.ge(values, -_TOLERANCE)))
+        return _and(_symmetric(x), _all_last(values > 0 if strictly else values >= -_TOLERANCE))
 
     return holds
 
@@ -191,12 +186,12 @@ def _definite(strictly: bool) -> Callable[[Tensor], Tensor]:
 dependent: _Dependent = _Dependent()
 boolean: Constraint = Constraint("0 or 1", lambda x: ag.logical_or(ag.eq(x, 0), ag.eq(x, 1)), True)
 one_hot: Constraint = Constraint("one-hot", _one_hot, True, 1)
-nonnegative_integer: Constraint = Constraint("a whole number at least 0", lambda x: _and(_whole(x), ag.ge(x, 0)), True)
-positive_integer: Constraint = Constraint("a whole number above 0", lambda x: _and(_whole(x), ag.ge(x, 1)), True)
+nonnegative_integer: Constraint = Constraint("a whole number at least 0", lambda x: _and(_whole(x), x >= 0), True)
+positive_integer: Constraint = Constraint("a whole number above 0", lambda x: _and(_whole(x), x >= 1), True)
 real: Constraint = Constraint("a number", lambda x: ag.eq(x, x))
 real_vector: Constraint = Constraint("numbers", lambda x: _all_last(ag.eq(x, x)), False, 1)
-positive: Constraint = Constraint("above 0", lambda x: ag.gt(x, 0))
-nonnegative: Constraint = Constraint("at least 0", lambda x: ag.ge(x, 0))
+positive: Constraint = Constraint("above 0", lambda x: x > 0)
+nonnegative: Constraint = Constraint("at least 0", lambda x: x >= 0)
 unit_interval: Constraint = interval(0, 1)
 simplex: Constraint = Constraint("at least 0 with the sum 1", _on_simplex, False, 1)
 lower_triangular: Constraint = Constraint("a lower triangular matrix", _lower, False, 2)

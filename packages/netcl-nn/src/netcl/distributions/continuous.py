@@ -9,8 +9,17 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.distributions import constraints
 from netcl.distributions.constraints import Constraint
-from netcl.distributions.distribution import Distribution, Shape, broadcast, check, exponential, open_uniform, positive
+from netcl.distributions.distribution import (
+    Distribution,
+    Shape,
+    broadcast,
+    check_all,
+    exponential,
+    normal_numbers,
+    open_uniform,
+)
 
+EULER = 0.5772156649015329
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -26,7 +35,7 @@ class _LocationScale(Distribution):
     scale: Tensor
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        check("scale", scale, "above 0", positive, validate_args)
+        check_all(type(self), validate_args, scale=scale)
         self.loc, self.scale = broadcast(loc, scale)
         super().__init__(self.loc.shape, (), validate_args)
 
@@ -35,10 +44,10 @@ class _LocationScale(Distribution):
         raise TypeError(f"{type(self).__name__} does not say its standard form")
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        return ag.add(self.loc, ag.mul(self.scale, self.standard(self._extended(sample_shape))))
+        return self.loc + self.scale * self.standard(self._extended(sample_shape))
 
     def _z(self, value: Tensor) -> Tensor:
-        return ag.div(ag.sub(value, self.loc), self.scale)
+        return (value - self.loc) / self.scale
 
     @property
     def mode(self) -> Tensor:
@@ -46,14 +55,14 @@ class _LocationScale(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        return ag.add(self.loc, ag.mul(self.scale, self.moments[0]))
+        return self.loc + self.scale * self.moments[0]
 
     @property
     def variance(self) -> Tensor:
-        return ag.mul(ag.square(self.scale), self.moments[1])
+        return ag.square(self.scale) * self.moments[1]
 
     def entropy(self) -> Tensor:
-        return ag.add(ag.log(self.scale), self.moments[2])
+        return ag.log(self.scale) + self.moments[2]
 
 
 class Normal(_LocationScale):
@@ -62,19 +71,17 @@ class Normal(_LocationScale):
     moments: ClassVar[tuple[float, float, float]] = (0.0, 1.0, 0.5 + _HALF_LOG_2PI)
 
     def standard(self, shape: Shape) -> Tensor:
-        return ag.cast(ag.randn(tuple(shape), queue=self.loc.queue), dtype=self.loc.dtype)
+        return normal_numbers(shape, self.loc)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        half = ag.mul(ag.square(self._z(value)), -0.5)
-        return ag.sub(half, ag.add(ag.log(self.scale), _HALF_LOG_2PI))
+        return ag.square(self._z(value)) * -0.5 - (ag.log(self.scale) + _HALF_LOG_2PI)
 
     def cdf(self, value: Tensor) -> Tensor:
-        return ag.mul(ag.add(ag.erf(ag.mul(self._z(value), math.sqrt(0.5))), 1.0), 0.5)
+        return (ag.erf(self._z(value) * math.sqrt(0.5)) + 1.0) * 0.5
 
     def icdf(self, value: Tensor) -> Tensor:
-        inverse = ag.mul(ag.erfinv(ag.sub(ag.mul(value, 2.0), 1.0)), math.sqrt(2.0))
-        return ag.add(self.loc, ag.mul(self.scale, inverse))
+        return self.loc + self.scale * (ag.erfinv(value * 2.0 - 1.0) * math.sqrt(2.0))
 
 
 class Laplace(_LocationScale):
@@ -83,21 +90,20 @@ class Laplace(_LocationScale):
     moments: ClassVar[tuple[float, float, float]] = (0.0, 2.0, 1.0 + math.log(2.0))
 
     def standard(self, shape: Shape) -> Tensor:
-        u = ag.sub(ag.mul(open_uniform(shape, self.loc), 2.0), 1.0)
-        return ag.neg(ag.mul(ag.sign(u), ag.log1p(ag.neg(ag.abs(u)))))
+        u = open_uniform(shape, self.loc) * 2.0 - 1.0
+        return -(ag.sign(u) * ag.log1p(-ag.abs(u)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        return ag.sub(ag.neg(ag.abs(self._z(value))), ag.log(ag.mul(self.scale, 2.0)))
+        return -ag.abs(self._z(value)) - ag.log(self.scale * 2.0)
 
     def cdf(self, value: Tensor) -> Tensor:
         z = self._z(value)
-        return ag.sub(0.5, ag.mul(ag.mul(ag.sign(z), ag.expm1(ag.neg(ag.abs(z)))), 0.5))
+        return 0.5 - ag.sign(z) * ag.expm1(-ag.abs(z)) * 0.5
 
     def icdf(self, value: Tensor) -> Tensor:
-        centered = ag.sub(value, 0.5)
-        tail = ag.log1p(ag.mul(ag.abs(centered), -2.0))
-        return ag.sub(self.loc, ag.mul(self.scale, ag.mul(ag.sign(centered), tail)))
+        centered = value - 0.5
+        return self.loc - self.scale * (ag.sign(centered) * ag.log1p(ag.abs(centered) * -2.0))
 
 
 class Cauchy(_LocationScale):
@@ -112,33 +118,33 @@ class Cauchy(_LocationScale):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        return ag.neg(ag.add(ag.add(ag.log1p(ag.square(self._z(value))), ag.log(self.scale)), math.log(math.pi)))
+        return -(ag.log1p(ag.square(self._z(value))) + ag.log(self.scale) + math.log(math.pi))
 
     def cdf(self, value: Tensor) -> Tensor:
-        return ag.add(ag.div(ag.atan(self._z(value)), math.pi), 0.5)
+        return ag.atan(self._z(value)) / math.pi + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:
-        return ag.add(self.loc, ag.mul(self.scale, ag.tan(ag.mul(ag.sub(value, 0.5), math.pi))))
+        return self.loc + self.scale * ag.tan((value - 0.5) * math.pi)
 
 
 class Gumbel(_LocationScale):
     """The Gumbel distribution, of the largest of many numbers."""
 
-    moments: ClassVar[tuple[float, float, float]] = (0.5772156649015329, math.pi**2 / 6, 1.5772156649015329)
+    moments: ClassVar[tuple[float, float, float]] = (EULER, math.pi**2 / 6, 1.0 + EULER)
 
     def standard(self, shape: Shape) -> Tensor:
-        return ag.neg(ag.log(ag.neg(ag.log(open_uniform(shape, self.loc)))))
+        return -ag.log(-ag.log(open_uniform(shape, self.loc)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        z = ag.neg(self._z(value))
-        return ag.sub(ag.sub(z, ag.exp(z)), ag.log(self.scale))
+        z = -self._z(value)
+        return z - ag.exp(z) - ag.log(self.scale)
 
     def cdf(self, value: Tensor) -> Tensor:
-        return ag.exp(ag.neg(ag.exp(ag.neg(self._z(value)))))
+        return ag.exp(-ag.exp(-self._z(value)))
 
     def icdf(self, value: Tensor) -> Tensor:
-        return ag.sub(self.loc, ag.mul(self.scale, ag.log(ag.neg(ag.log(value)))))
+        return self.loc - self.scale * ag.log(-ag.log(value))
 
 
 class _Half(Distribution):
@@ -151,31 +157,28 @@ class _Half(Distribution):
     scale: Tensor
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        check("scale", scale, "above 0", positive, validate_args)
-        (self.scale,) = broadcast(scale)
-        self._base = self.whole(ag.mul(self.scale.detach(), 0.0), self.scale)
-        super().__init__(self.scale.shape, (), validate_args)
+        self._begin(validate_args, scale=scale)
+        self._base = self.whole(self.scale.detach() * 0.0, self.scale)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         return ag.abs(self._base.rsample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        inside = ag.add(self._base.log_prob(value), math.log(2.0))
-        return ag.where(ag.ge(value, 0.0), inside, -math.inf)
+        return ag.where(value >= 0.0, self._base.log_prob(value) + math.log(2.0), -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
-        return ag.sub(ag.mul(self._base.cdf(value), 2.0), 1.0)
+        return self._base.cdf(value) * 2.0 - 1.0
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self._base.icdf(ag.mul(ag.add(value, 1.0), 0.5))
+        return self._base.icdf((value + 1.0) * 0.5)
 
     @property
     def mode(self) -> Tensor:
-        return ag.mul(self.scale, 0.0)
+        return self.scale * 0.0
 
     def entropy(self) -> Tensor:
-        return ag.sub(self._base.entropy(), math.log(2.0))
+        return self._base.entropy() - math.log(2.0)
 
 
 class HalfNormal(_Half):
@@ -185,11 +188,11 @@ class HalfNormal(_Half):
 
     @property
     def mean(self) -> Tensor:
-        return ag.mul(self.scale, math.sqrt(2 / math.pi))
+        return self.scale * math.sqrt(2 / math.pi)
 
     @property
     def variance(self) -> Tensor:
-        return ag.mul(ag.square(self.scale), 1 - 2 / math.pi)
+        return ag.square(self.scale) * (1 - 2 / math.pi)
 
 
 class HalfCauchy(_Half):
@@ -199,11 +202,11 @@ class HalfCauchy(_Half):
 
     @property
     def mean(self) -> Tensor:
-        return ag.add(ag.mul(self.scale, 0.0), math.inf)
+        return self.scale * 0.0 + math.inf
 
     @property
     def variance(self) -> Tensor:
-        return ag.add(ag.mul(self.scale, 0.0), math.inf)
+        return self.scale * 0.0 + math.inf
 
 
 class Uniform(Distribution):
@@ -229,33 +232,33 @@ class Uniform(Distribution):
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         u = ag.cast(ag.rand(self._extended(sample_shape), queue=self.low.queue), dtype=self.low.dtype)
-        return ag.add(self.low, ag.mul(u, ag.sub(self.high, self.low)))
+        return self.low + u * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        inside = ag.logical_and(ag.ge(value, self.low), ag.lt(value, self.high))
-        return ag.where(inside, ag.neg(ag.log(ag.sub(self.high, self.low))), -math.inf)
+        inside = ag.logical_and(value >= self.low, value < self.high)
+        return ag.where(inside, -ag.log(self.high - self.low), -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
-        return ag.clamp(ag.div(ag.sub(value, self.low), ag.sub(self.high, self.low)), 0.0, 1.0)
+        return ag.clamp((value - self.low) / (self.high - self.low), 0.0, 1.0)
 
     def icdf(self, value: Tensor) -> Tensor:
-        return ag.add(self.low, ag.mul(value, ag.sub(self.high, self.low)))
+        return self.low + value * (self.high - self.low)
 
     @property
     def mode(self) -> Tensor:
-        return ag.mul(self.high, math.nan)
+        return self.high * math.nan
 
     @property
     def mean(self) -> Tensor:
-        return ag.mul(ag.add(self.low, self.high), 0.5)
+        return (self.low + self.high) * 0.5
 
     @property
     def variance(self) -> Tensor:
-        return ag.div(ag.square(ag.sub(self.high, self.low)), 12.0)
+        return ag.square(self.high - self.low) / 12.0
 
     def entropy(self) -> Tensor:
-        return ag.log(ag.sub(self.high, self.low))
+        return ag.log(self.high - self.low)
 
 
 class Exponential(Distribution):
@@ -267,34 +270,32 @@ class Exponential(Distribution):
     rate: Tensor
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
-        check("rate", rate, "above 0", positive, validate_args)
-        (self.rate,) = broadcast(rate)
-        super().__init__(self.rate.shape, (), validate_args)
+        self._begin(validate_args, rate=rate)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        return ag.div(exponential(self._extended(sample_shape), self.rate), self.rate)
+        return exponential(self._extended(sample_shape), self.rate) / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        return ag.sub(ag.log(self.rate), ag.mul(self.rate, value))
+        return ag.log(self.rate) - self.rate * value
 
     def cdf(self, value: Tensor) -> Tensor:
-        return ag.neg(ag.expm1(ag.neg(ag.mul(self.rate, value))))
+        return -ag.expm1(-(self.rate * value))
 
     def icdf(self, value: Tensor) -> Tensor:
-        return ag.neg(ag.div(ag.log1p(ag.neg(value)), self.rate))
+        return -(ag.log1p(-value) / self.rate)
 
     @property
     def mode(self) -> Tensor:
-        return ag.mul(self.rate, 0.0)
+        return self.rate * 0.0
 
     @property
     def mean(self) -> Tensor:
-        return ag.div(1.0, self.rate)
+        return 1.0 / self.rate
 
     @property
     def variance(self) -> Tensor:
-        return ag.div(1.0, ag.square(self.rate))
+        return 1.0 / ag.square(self.rate)
 
     def entropy(self) -> Tensor:
-        return ag.sub(1.0, ag.log(self.rate))
+        return 1.0 - ag.log(self.rate)

@@ -10,14 +10,9 @@ from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
 from netcl.distributions import constraints
 from netcl.distributions.constraints import Constraint
-from netcl.distributions.discrete import Categorical, one_of
+from netcl.distributions.discrete import Categorical, logits_of, one_of
 from netcl.distributions.distribution import Distribution, Shape, broadcast, check_all
 from netcl.distributions.gamma import Gamma
-
-
-def _logits_of(probs: Tensor) -> Tensor:
-    clipped = ag.minimum(ag.maximum(probs, 2.0**-23), 1.0 - 2.0**-23)
-    return ag.sub(ag.log(clipped), ag.log1p(ag.neg(clipped)))
 
 
 def _count(value: Any, like: Any) -> Any:
@@ -43,7 +38,7 @@ class _Trials(Distribution):
         self.total_count, parameter = broadcast(_count(total_count, argument), argument)
         if logits is None:
             self.probs = parameter
-            self.logits = _logits_of(parameter)
+            self.logits = logits_of(parameter)
         else:
             self.logits = parameter
             self.probs = ag.sigmoid(parameter)
@@ -80,21 +75,21 @@ class Binomial(_Trials):
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
         n = self.total_count
-        ways = ag.sub(ag.lgamma(ag.add(n, 1.0)), ag.lgamma(ag.add(value, 1.0)))
-        ways = ag.sub(ways, ag.lgamma(ag.add(ag.sub(n, value), 1.0)))
-        return ag.add(ways, ag.sub(ag.mul(value, self.logits), ag.mul(n, ag.softplus(self.logits))))
+        ways = ag.lgamma(n + 1.0) - ag.lgamma(value + 1.0)
+        ways = ways - ag.lgamma(n - value + 1.0)
+        return ways + (value * self.logits - n * ag.softplus(self.logits))
 
     @property
     def mode(self) -> Tensor:
-        return ag.minimum(ag.floor(ag.mul(ag.add(self.total_count, 1.0), self.probs)), self.total_count)
+        return ag.minimum(ag.floor((self.total_count + 1.0) * self.probs), self.total_count)
 
     @property
     def mean(self) -> Tensor:
-        return ag.mul(self.total_count, self.probs)
+        return self.total_count * self.probs
 
     @property
     def variance(self) -> Tensor:
-        return ag.mul(self.mean, ag.sub(1.0, self.probs))
+        return self.mean * (1.0 - self.probs)
 
     def _most(self) -> int:
         counts = self.total_count.to_host()
@@ -104,13 +99,12 @@ class Binomial(_Trials):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         most = self._most()
-        values = Tensor.from_host(self.probs.queue, list(range(most + 1)), self.probs.dtype)
-        values = ag.reshape(values, (-1, *(1,) * len(self._batch_shape)))
-        return ag.expand(values, (most + 1, *self._batch_shape)) if expand else values
+        counts = Tensor.from_host(self.probs.queue, list(range(most + 1)), self.probs.dtype)
+        return self._over_batch(counts, expand)
 
     def entropy(self) -> Tensor:
         log = self.log_prob(self.enumerate_support(False))
-        return ag.neg(ag.sum(ag.mul(ag.exp(log), log), axis=0))
+        return -ag.sum(ag.exp(log) * log, axis=0)
 
 
 class Multinomial(Distribution):
@@ -157,29 +151,29 @@ class Multinomial(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        ways = ag.lgamma(ag.add(ag.sum(value, axis=-1), 1.0))
-        ways = ag.sub(ways, ag.sum(ag.lgamma(ag.add(value, 1.0)), axis=-1))
+        ways = ag.lgamma(ag.sum(value, axis=-1) + 1.0)
+        ways = ways - ag.sum(ag.lgamma(value + 1.0), axis=-1)
         logits = ag.where(ag.logical_and(ag.eq(value, 0.0), ag.eq(self.logits, -math.inf)), 0.0, self.logits)
-        return ag.add(ways, ag.sum(ag.mul(logits, value), axis=-1))
+        return ways + ag.sum(logits * value, axis=-1)
 
     @property
     def mean(self) -> Tensor:
-        return ag.mul(self.probs, float(self.total_count))
+        return self.probs * float(self.total_count)
 
     @property
     def variance(self) -> Tensor:
-        return ag.mul(self.mean, ag.sub(1.0, self.probs))
+        return self.mean * (1.0 - self.probs)
 
     def entropy(self) -> Tensor:
         # Each count is binomial, given the earlier counts.
         n = self.total_count
-        draws = ag.mul(self._categorical.entropy(), float(n))
+        draws = self._categorical.entropy() * float(n)
         counts = Binomial(n, self.probs)
         values = Tensor.from_host(self.probs.queue, list(range(n + 1)), self.probs.dtype)
         values = ag.reshape(values, (-1, *(1,) * self.probs.ndim))
         weights = ag.exp(counts.log_prob(values))
-        order = ag.sum(ag.sum(ag.mul(weights, ag.lgamma(ag.add(values, 1.0))), axis=0), axis=-1)
-        return ag.add(ag.sub(draws, math.lgamma(n + 1)), order)
+        order = ag.sum(ag.sum(weights * ag.lgamma(values + 1.0), axis=0), axis=-1)
+        return draws - math.lgamma(n + 1) + order
 
 
 class NegativeBinomial(_Trials):
@@ -194,26 +188,26 @@ class NegativeBinomial(_Trials):
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         with ag.no_grad():
-            rate = Gamma(self.total_count, ag.exp(ag.neg(self.logits))).sample(sample_shape)
+            rate = Gamma(self.total_count, ag.exp(-self.logits)).sample(sample_shape)
             drawn: Tensor = ag.poisson(rate)
             return drawn
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
         n = self.total_count
-        powers = ag.add(ag.mul(n, ag.logsigmoid(ag.neg(self.logits))), ag.mul(value, ag.logsigmoid(self.logits)))
-        whole = ag.add(n, value)
-        ways = ag.sub(ag.lgamma(whole), ag.add(ag.lgamma(ag.add(value, 1.0)), ag.lgamma(n)))
-        return ag.add(powers, ag.where(ag.eq(whole, 0.0), 0.0, ways))
+        powers = n * ag.logsigmoid(-self.logits) + value * ag.logsigmoid(self.logits)
+        whole = n + value
+        ways = ag.lgamma(whole) - (ag.lgamma(value + 1.0) + ag.lgamma(n))
+        return powers + ag.where(ag.eq(whole, 0.0), 0.0, ways)
 
     @property
     def mode(self) -> Tensor:
-        return ag.maximum(ag.floor(ag.mul(ag.sub(self.total_count, 1.0), ag.exp(self.logits))), 0.0)
+        return ag.maximum(ag.floor((self.total_count - 1.0) * ag.exp(self.logits)), 0.0)
 
     @property
     def mean(self) -> Tensor:
-        return ag.mul(self.total_count, ag.exp(self.logits))
+        return self.total_count * ag.exp(self.logits)
 
     @property
     def variance(self) -> Tensor:
-        return ag.div(self.mean, ag.sigmoid(ag.neg(self.logits)))
+        return self.mean / ag.sigmoid(-self.logits)

@@ -13,7 +13,7 @@ from netcl.core.layout import broadcast_shapes
 from netcl.core.tensor.host_draws import draw_on_host
 from netcl.distributions import constraints
 from netcl.distributions.constraints import Constraint
-from netcl.distributions.distribution import Distribution, Shape, broadcast, check, open_uniform, positive
+from netcl.distributions.distribution import Distribution, Shape, broadcast, check_all, open_uniform
 
 
 def one_of(name: str, probs: Any, logits: Any) -> None:
@@ -22,8 +22,14 @@ def one_of(name: str, probs: Any, logits: Any) -> None:
         raise ValueError(f"{name}: expected either probs or logits")
 
 
-def _probability(value: Any) -> Any:
-    return (value >= 0) & (value <= 1)
+def logits_of(probs: Tensor) -> Tensor:
+    """Returns the logits of probabilities; those of 0 and 1 are finite."""
+    clipped = _inside(probs)
+    return ag.log(clipped) - ag.log1p(-clipped)
+
+
+def _inside(probs: Tensor) -> Tensor:
+    return ag.minimum(ag.maximum(probs, 2.0**-23), 1.0 - 2.0**-23)
 
 
 class Bernoulli(Distribution):
@@ -41,10 +47,9 @@ class Bernoulli(Distribution):
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         one_of("Bernoulli", probs, logits)
         if logits is None:
-            check("probs", probs, "in [0, 1]", _probability, validate_args)
+            check_all(type(self), validate_args, probs=probs)
             (self.probs,) = broadcast(probs)
-            clipped = ag.minimum(ag.maximum(self.probs, 2.0**-23), 1.0 - 2.0**-23)
-            self.logits = ag.sub(ag.log(clipped), ag.log1p(ag.neg(clipped)))
+            self.logits = logits_of(self.probs)
         else:
             (self.logits,) = broadcast(logits)
             self.probs = ag.sigmoid(self.logits)
@@ -53,20 +58,18 @@ class Bernoulli(Distribution):
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         with ag.no_grad():
             drawn = ag.cast(ag.rand(self._extended(sample_shape), queue=self.probs.queue), dtype=self.probs.dtype)
-            return ag.cast(ag.lt(drawn, self.probs), dtype=self.probs.dtype)
+            return ag.cast(drawn < self.probs, dtype=self.probs.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        return ag.sub(ag.mul(self.logits, value), ag.softplus(self.logits))
+        return self.logits * value - ag.softplus(self.logits)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        values = Tensor.from_host(self.probs.queue, [0.0, 1.0], self.probs.dtype)
-        values = ag.reshape(values, (2, *(1,) * len(self._batch_shape)))
-        return ag.expand(values, (2, *self._batch_shape)) if expand else values
+        return self._over_batch(Tensor.from_host(self.probs.queue, [0.0, 1.0], self.probs.dtype), expand)
 
     @property
     def mode(self) -> Tensor:
-        more = ag.cast(ag.gt(self.probs, 0.5), dtype=self.probs.dtype)
+        more = ag.cast(self.probs > 0.5, dtype=self.probs.dtype)
         return ag.where(ag.eq(self.probs, 0.5), float("nan"), more)
 
     @property
@@ -75,10 +78,10 @@ class Bernoulli(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return ag.mul(self.probs, ag.sub(1.0, self.probs))
+        return self.probs * (1.0 - self.probs)
 
     def entropy(self) -> Tensor:
-        return ag.sub(ag.softplus(self.logits), ag.mul(self.logits, self.probs))
+        return ag.softplus(self.logits) - self.logits * self.probs
 
 
 class Geometric(Bernoulli):
@@ -90,29 +93,29 @@ class Geometric(Bernoulli):
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         with ag.no_grad():
             u = open_uniform(self._extended(sample_shape), self.probs)
-            return ag.floor(ag.div(ag.log(u), ag.log1p(ag.neg(self.probs))))
+            return ag.floor(ag.log(u) / ag.log1p(-self.probs))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        return ag.add(ag.mul(value, ag.log1p(ag.neg(self.probs))), ag.log(self.probs))
+        return value * ag.log1p(-self.probs) + ag.log(self.probs)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         raise TypeError("Geometric has no finite support")
 
     @property
     def mode(self) -> Tensor:
-        return ag.mul(self.probs, 0.0)
+        return self.probs * 0.0
 
     @property
     def mean(self) -> Tensor:
-        return ag.sub(ag.div(1.0, self.probs), 1.0)
+        return 1.0 / self.probs - 1.0
 
     @property
     def variance(self) -> Tensor:
-        return ag.div(ag.sub(ag.div(1.0, self.probs), 1.0), self.probs)
+        return (1.0 / self.probs - 1.0) / self.probs
 
     def entropy(self) -> Tensor:
-        return ag.div(super().entropy(), self.probs)
+        return super().entropy() / self.probs
 
 
 class Categorical(Distribution):
@@ -134,12 +137,11 @@ class Categorical(Distribution):
         if not isinstance(parameter, Tensor) or not parameter.ndim:
             raise ValueError(f"{type(self).__name__}: expected a tensor with at least one axis")
         if logits is None:
-            check("probs", parameter, "at least 0", lambda value: value >= 0, validate_args)
-            self.probs = ag.div(parameter, ag.sum(parameter, axis=-1, keepdims=True))
-            # Probabilities of 0 and 1 give finite logits.
-            self.logits = ag.log(ag.minimum(ag.maximum(self.probs, 2.0**-23), 1.0 - 2.0**-23))
+            check_all(type(self), validate_args, probs=parameter)
+            self.probs = parameter / ag.sum(parameter, axis=-1, keepdims=True)
+            self.logits = ag.log(_inside(self.probs))
         else:
-            self.logits = ag.sub(parameter, ag.logsumexp(parameter, axis=-1, keepdims=True))
+            self.logits = parameter - ag.logsumexp(parameter, axis=-1, keepdims=True)
             self.probs = ag.softmax(self.logits, axis=-1)
         self._num_events: int = parameter.shape[-1]
         super().__init__(parameter.shape[:-1], (), validate_args)
@@ -158,7 +160,7 @@ class Categorical(Distribution):
                 shape = (*tuple(sample_shape), *self._batch_shape)
                 return Tensor.from_host(rows.queue, np.ascontiguousarray(drawn.T).reshape(shape), "int64")
             u = open_uniform((*tuple(sample_shape), *self._batch_shape, self._num_events), self.probs)
-            return ag.argmax(ag.sub(ag.log(self.probs), ag.log(ag.neg(ag.log(u)))), axis=-1)
+            return ag.argmax(ag.log(self.probs) - ag.log(-ag.log(u)), axis=-1)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         return self._indices(sample_shape)
@@ -176,13 +178,11 @@ class Categorical(Distribution):
         return ag.argmax(self.probs, axis=-1)
 
     def entropy(self) -> Tensor:
-        return ag.neg(ag.sum(ag.mul(self.probs, ag.maximum(self.logits, -3.4e38)), axis=-1))
+        return -ag.sum(self.probs * ag.maximum(self.logits, -3.4e38), axis=-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """Returns all numbers, (K, ...), over the batch if ``expand``."""
-        values = Tensor.arange(self._num_events, dtype="int64", queue=self.probs.queue)
-        values = ag.reshape(values, (-1, *(1,) * len(self._batch_shape)))
-        return ag.expand(values, (self._num_events, *self._batch_shape)) if expand else values
+        return self._over_batch(Tensor.arange(self._num_events, dtype="int64", queue=self.probs.queue), expand)
 
 
 class OneHotCategorical(Categorical):
@@ -209,10 +209,7 @@ class OneHotCategorical(Categorical):
         return super().log_prob(ag.argmax(value, axis=-1))
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        count = self._num_events
-        values = Tensor.eye(count, dtype=self.probs.dtype, queue=self.probs.queue)
-        values = ag.reshape(values, (count, *(1,) * len(self._batch_shape), count))
-        return ag.expand(values, (count, *self._batch_shape, count)) if expand else values
+        return self._over_batch(Tensor.eye(self._num_events, dtype=self.probs.dtype, queue=self.probs.queue), expand)
 
     @property
     def mode(self) -> Tensor:
@@ -224,7 +221,7 @@ class OneHotCategorical(Categorical):
 
     @property
     def variance(self) -> Tensor:
-        return ag.mul(self.probs, ag.sub(1.0, self.probs))
+        return self.probs * (1.0 - self.probs)
 
 
 class Poisson(Distribution):
@@ -235,9 +232,7 @@ class Poisson(Distribution):
     rate: Tensor
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
-        check("rate", rate, "above 0", positive, validate_args)
-        (self.rate,) = broadcast(rate)
-        super().__init__(self.rate.shape, (), validate_args)
+        self._begin(validate_args, rate=rate)
 
     def sample(self, sample_shape: Shape = ()) -> Tensor:
         with ag.no_grad():
@@ -246,7 +241,7 @@ class Poisson(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        return ag.sub(ag.sub(ag.xlogy(value, self.rate), self.rate), ag.lgamma(ag.add(value, 1.0)))
+        return ag.xlogy(value, self.rate) - self.rate - ag.lgamma(value + 1.0)
 
     @property
     def mode(self) -> Tensor:

@@ -74,6 +74,19 @@ class Distribution:
         result._batch_shape = new
         return result
 
+    def _begin(self, validate_args: bool | None, **parameters: Any) -> None:
+        """Checks parameters and stores them as tensors of one shape, the shape of the batch of single numbers."""
+        check_all(type(self), validate_args, **parameters)
+        tensors = broadcast(*parameters.values())
+        vars(self).update(zip(parameters, tensors))
+        Distribution.__init__(self, tensors[0].shape, (), validate_args)
+
+    def _over_batch(self, events: Tensor, expand: bool) -> Tensor:
+        """Returns events (K, *event_shape) with an axis for each axis of the batch, over the batch if ``expand``."""
+        count, *event = events.shape
+        events = ag.reshape(events, (count, *(1,) * len(self._batch_shape), *event))
+        return ag.expand(events, (count, *self._batch_shape, *event)) if expand else events
+
     def _check_value(self, value: Tensor) -> None:
         """Raises ValueError for a value outside of the support, with ``validate_args=True``."""
         if self._validate_args and not bool(self.support.check(value).to_host().all()):
@@ -159,34 +172,18 @@ def broadcast(*values: Any) -> list[Tensor]:
     return [t if t.shape == shape else ag.expand(t, shape) for t in operands]
 
 
-def check(name: str, value: Any, what: str, holds: Any, validate_args: bool | None) -> None:
-    """Raises ValueError unless ``holds(value)``, for numbers, and for tensors if ``validate_args``."""
-    if isinstance(value, Tensor):
-        if not validate_args:
-            return
-        if not bool(holds(value.to_host()).all()):
-            raise ValueError(f"{name} must be {what}; the tensor of shape {value.shape} has other values")
-    elif not holds(value):
-        raise ValueError(f"{name} must be {what}, got {value}")
-
-
 def check_all(distribution: type[Distribution], validate_args: bool | None, **parameters: Any) -> None:
     """Raises ValueError for parameters outside of the class's ``arg_constraints``: numbers, and tensors if
     ``validate_args``. None, and a parameter that depends on others, is not checked.
     """
     for name, value in parameters.items():
-        constraint = distribution.arg_constraints[name]
-        if value is None or is_dependent(constraint) or isinstance(value, Tensor) and not validate_args:
+        region, on_device = distribution.arg_constraints.get(name), isinstance(value, Tensor)
+        if value is None or region is None or is_dependent(region) or on_device and not validate_args:
             continue
-        tested = value if isinstance(value, Tensor) else Tensor.from_host([float(value)], backend="cpu")
-        if not bool(constraint.check(tested).to_host().all()):
-            said = "; the tensor has other values" if isinstance(value, Tensor) else f", got {value}"
-            raise ValueError(f"{name} must be {constraint.described}{said}")
-
-
-def positive(value: Any) -> Any:
-    """Returns True where the value is above 0."""
-    return value > 0
+        tested = value if on_device else Tensor.from_host([float(value)], backend="cpu")
+        if not bool(region.check(tested).to_host().all()):
+            said = f"; the tensor of shape {value.shape} has other values" if on_device else f", got {value}"
+            raise ValueError(f"{name} must be {region.described}{said}")
 
 
 def exponential(shape: Shape, like: Tensor) -> Tensor:
@@ -194,6 +191,11 @@ def exponential(shape: Shape, like: Tensor) -> Tensor:
     empty: Any = Tensor.empty(tuple(shape), like.dtype, queue=like.queue)
     drawn: Tensor = empty.exponential_()
     return drawn
+
+
+def normal_numbers(shape: Shape, like: Tensor) -> Tensor:
+    """Returns numbers of the standard normal distribution."""
+    return ag.cast(ag.randn(tuple(shape), queue=like.queue), dtype=like.dtype)
 
 
 def open_uniform(shape: Shape, like: Tensor) -> Tensor:

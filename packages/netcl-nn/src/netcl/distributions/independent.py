@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.distributions import constraints
 from netcl.distributions.constraints import Constraint
 from netcl.distributions.distribution import Distribution, Shape
+from netcl.distributions.transforms import summed
 
 
 class Independent(Distribution):
@@ -24,10 +24,6 @@ class Independent(Distribution):
         super().__init__(batch[:cut], (*batch[cut:], *base_distribution.event_shape), validate_args)
         self.has_rsample: bool = base_distribution.has_rsample
 
-    def _summed(self, value: Tensor) -> Tensor:
-        count = self.reinterpreted_batch_ndims
-        return ag.sum(value, axis=tuple(range(-count, 0))) if count else value
-
     @property
     def support(self) -> Constraint:
         """The support of the base for all elements of an event."""
@@ -40,10 +36,10 @@ class Independent(Distribution):
         return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        return self._summed(self.base_dist.log_prob(value))
+        return summed(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
     def entropy(self) -> Tensor:
-        return self._summed(self.base_dist.entropy())
+        return summed(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
     @property
     def mode(self) -> Tensor:

@@ -14,7 +14,7 @@ from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
 from netcl.core.layout import broadcast_shapes
 from netcl.distributions import multivariate_normal
-from netcl.distributions.continuous import Cauchy, Exponential, Gumbel, HalfNormal, Laplace, Normal, Uniform
+from netcl.distributions.continuous import EULER, Cauchy, Exponential, Gumbel, HalfNormal, Laplace, Normal, Uniform
 from netcl.distributions.counts import Binomial
 from netcl.distributions.discrete import Bernoulli, Categorical, Geometric, OneHotCategorical, Poisson
 from netcl.distributions.distribution import Distribution
@@ -22,6 +22,7 @@ from netcl.distributions.gamma import Beta, Dirichlet, Gamma
 from netcl.distributions.independent import Independent
 from netcl.distributions.multivariate_normal import MultivariateNormal
 from netcl.distributions.transformed import Pareto, TransformedDistribution
+from netcl.distributions.transforms import summed
 
 Divergence = Callable[[Any, Any], Tensor]
 _registered: dict[tuple[type, type], Divergence] = {}
@@ -54,59 +55,54 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
 
 @register_kl(Normal, Normal)
 def _normal(p: Normal, q: Normal) -> Tensor:
-    ratio = ag.square(ag.div(p.scale, q.scale))
-    shift = ag.square(ag.div(ag.sub(p.loc, q.loc), q.scale))
-    return ag.mul(ag.sub(ag.sub(ag.add(ratio, shift), 1.0), ag.log(ratio)), 0.5)
+    ratio = ag.square(p.scale / q.scale)
+    return (ratio + ag.square((p.loc - q.loc) / q.scale) - 1.0 - ag.log(ratio)) * 0.5
 
 
 @register_kl(Laplace, Laplace)
 def _laplace(p: Laplace, q: Laplace) -> Tensor:
-    ratio = ag.div(p.scale, q.scale)
-    distance = ag.abs(ag.sub(p.loc, q.loc))
-    decayed = ag.mul(ratio, ag.exp(ag.neg(ag.div(distance, p.scale))))
-    return ag.sub(ag.add(ag.sub(ag.div(distance, q.scale), ag.log(ratio)), decayed), 1.0)
+    ratio = p.scale / q.scale
+    distance = ag.abs(p.loc - q.loc)
+    return distance / q.scale - ag.log(ratio) + ratio * ag.exp(-(distance / p.scale)) - 1.0
 
 
 @register_kl(Exponential, Exponential)
 def _exponential(p: Exponential, q: Exponential) -> Tensor:
-    ratio = ag.div(q.rate, p.rate)
-    return ag.sub(ag.sub(ratio, ag.log(ratio)), 1.0)
+    ratio = q.rate / p.rate
+    return ratio - ag.log(ratio) - 1.0
 
 
 @register_kl(Uniform, Uniform)
 def _uniform(p: Uniform, q: Uniform) -> Tensor:
-    inside = ag.logical_and(ag.le(q.low, p.low), ag.ge(q.high, p.high))
-    value = ag.log(ag.div(ag.sub(q.high, q.low), ag.sub(p.high, p.low)))
-    return ag.where(inside, value, float("inf"))
+    inside = ag.logical_and(q.low <= p.low, q.high >= p.high)
+    return ag.where(inside, ag.log((q.high - q.low) / (p.high - p.low)), float("inf"))
 
 
 @register_kl(Bernoulli, Bernoulli)
 def _bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
-    cross = ag.sub(ag.softplus(q.logits), ag.mul(q.logits, p.probs))
-    return ag.sub(cross, Bernoulli.entropy(p))
+    return ag.softplus(q.logits) - q.logits * p.probs - Bernoulli.entropy(p)
 
 
 @register_kl(Geometric, Geometric)
 def _geometric(p: Geometric, q: Geometric) -> Tensor:
-    rest = ag.div(ag.log1p(ag.neg(q.probs)), p.probs)
-    return ag.sub(ag.sub(ag.neg(p.entropy()), rest), q.logits)
+    return -p.entropy() - ag.log1p(-q.probs) / p.probs - q.logits
 
 
 @register_kl(Categorical, Categorical)
 def _categorical(p: Categorical, q: Categorical) -> Tensor:
-    return ag.sum(ag.mul(p.probs, ag.sub(p.logits, q.logits)), axis=-1)
+    return ag.sum(p.probs * (p.logits - q.logits), axis=-1)
 
 
 @register_kl(Poisson, Poisson)
 def _poisson(p: Poisson, q: Poisson) -> Tensor:
-    return ag.sub(ag.mul(p.rate, ag.sub(ag.log(p.rate), ag.log(q.rate))), ag.sub(p.rate, q.rate))
+    return p.rate * (ag.log(p.rate) - ag.log(q.rate)) - (p.rate - q.rate)
 
 
 @register_kl(Independent, Independent)
 def _independent(p: Independent, q: Independent) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise UnsupportedError("the divergence of Independent needs the same number of event axes in both")
-    return p._summed(kl_divergence(p.base_dist, q.base_dist))
+    return summed(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
 @register_kl(Binomial, Binomial)
@@ -115,30 +111,26 @@ def _binomial(p: Binomial, q: Binomial) -> Tensor:
         raise UnsupportedError(
             "the divergence of Binomial needs a total_count of q of at most p's: it has no closed form otherwise"
         )
-    per_trial = ag.sub(
-        ag.mul(p.probs, ag.sub(p.logits, q.logits)), ag.sub(ag.softplus(p.logits), ag.softplus(q.logits))
-    )
-    return ag.where(ag.gt(p.total_count, q.total_count), math.inf, ag.mul(p.total_count, per_trial))
+    per_trial = p.probs * (p.logits - q.logits) - (ag.softplus(p.logits) - ag.softplus(q.logits))
+    return ag.where(p.total_count > q.total_count, math.inf, p.total_count * per_trial)
 
 
 @register_kl(Cauchy, Cauchy)
 def _cauchy(p: Cauchy, q: Cauchy) -> Tensor:
-    both = ag.add(ag.square(ag.add(p.scale, q.scale)), ag.square(ag.sub(p.loc, q.loc)))
-    return ag.log(ag.div(both, ag.mul(ag.mul(p.scale, q.scale), 4.0)))
+    return ag.log((ag.square(p.scale + q.scale) + ag.square(p.loc - q.loc)) / (p.scale * q.scale * 4.0))
 
 
 @register_kl(HalfNormal, HalfNormal)
 def _half_normal(p: HalfNormal, q: HalfNormal) -> Tensor:
-    ratio = ag.square(ag.div(p.scale, q.scale))
-    return ag.mul(ag.sub(ag.sub(ratio, 1.0), ag.log(ratio)), 0.5)
+    ratio = ag.square(p.scale / q.scale)
+    return (ratio - 1.0 - ag.log(ratio)) * 0.5
 
 
 @register_kl(Dirichlet, Dirichlet)
 def _dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
     a, b = p.concentration, q.concentration
-    total = ag.digamma(ag.sum(a, axis=-1, keepdims=True))
-    each = ag.sum(ag.mul(ag.sub(a, b), ag.sub(ag.digamma(a), total)), axis=-1)
-    return ag.add(ag.sub(q._log_norm(), p._log_norm()), each)
+    each = ag.sum((a - b) * (ag.digamma(a) - ag.digamma(ag.sum(a, axis=-1, keepdims=True))), axis=-1)
+    return q._log_norm() - p._log_norm() + each
 
 
 @register_kl(Beta, Beta)
@@ -158,35 +150,31 @@ def _multivariate_normal(p: MultivariateNormal, q: MultivariateNormal) -> Tensor
 
 @register_kl(Pareto, Pareto)
 def _pareto(p: Pareto, q: Pareto) -> Tensor:
-    ratio = ag.div(q.alpha, p.alpha)
-    shift = ag.mul(q.alpha, ag.log(ag.div(p.scale, q.scale)))
-    return ag.where(ag.lt(p.scale, q.scale), math.inf, ag.sub(ag.sub(ag.add(shift, ratio), ag.log(ratio)), 1.0))
+    ratio = q.alpha / p.alpha
+    shift = q.alpha * ag.log(p.scale / q.scale)
+    return ag.where(p.scale < q.scale, math.inf, shift + ratio - ag.log(ratio) - 1.0)
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise UnsupportedError("the divergence of transformed distributions needs the same transforms and event shape")
-    divergence = kl_divergence(p.base_dist, q.base_dist)
-    more = len(p.event_shape) - len(p.base_dist.event_shape)
-    return ag.sum(divergence, axis=tuple(range(-more, 0))) if more > 0 else divergence
+    return summed(kl_divergence(p.base_dist, q.base_dist), len(p.event_shape) - len(p.base_dist.event_shape))
 
 
 # -- cross entropies: what q needs of p -----------------------------------------------------------------------------
-
-_EULER = 0.5772156649015329
 
 
 def _mean_log(p: Distribution) -> Tensor:
     """Returns E[log x]."""
     if isinstance(p, Beta):
-        return ag.sub(ag.digamma(p.concentration1), ag.digamma(ag.add(p.concentration1, p.concentration0)))
+        return ag.digamma(p.concentration1) - ag.digamma(p.concentration1 + p.concentration0)
     if isinstance(p, Gamma):
-        return ag.sub(ag.digamma(p.concentration), ag.log(p.rate))
+        return ag.digamma(p.concentration) - ag.log(p.rate)
     if isinstance(p, Exponential):
-        return ag.sub(-_EULER, ag.log(p.rate))
+        return -EULER - ag.log(p.rate)
     if isinstance(p, Pareto):
-        return ag.add(ag.log(p.scale), ag.div(1.0, p.alpha))
+        return ag.log(p.scale) + 1.0 / p.alpha
     if isinstance(p, Uniform):
         return _mean_log_between(p.low, p.high)
     raise UnsupportedError(f"the mean of the logarithm of {type(p).__name__} has no closed form here")
@@ -194,46 +182,42 @@ def _mean_log(p: Distribution) -> Tensor:
 
 def _mean_log_between(low: Tensor, high: Tensor) -> Tensor:
     """Returns the mean of log over an interval of numbers at least 0."""
-    return ag.sub(ag.div(ag.sub(ag.xlogy(high, high), ag.xlogy(low, low)), ag.sub(high, low)), 1.0)
+    return (ag.xlogy(high, high) - ag.xlogy(low, low)) / (high - low) - 1.0
 
 
 def _mean_exponential(p: Distribution, scale: Tensor) -> Tensor:
     """Returns E[exp(-x / scale)]."""
-    rate = ag.div(1.0, scale)
+    rate = 1.0 / scale
     if isinstance(p, Gumbel):
-        return ag.exp(ag.sub(ag.lgamma(ag.add(ag.mul(p.scale, rate), 1.0)), ag.mul(p.loc, rate)))
+        return ag.exp(ag.lgamma(p.scale * rate + 1.0) - p.loc * rate)
     if isinstance(p, Exponential):
-        return ag.div(p.rate, ag.add(p.rate, rate))
+        return p.rate / (p.rate + rate)
     if isinstance(p, Gamma):
-        return ag.exp(ag.neg(ag.mul(p.concentration, ag.log1p(ag.div(rate, p.rate)))))
+        return ag.exp(-(p.concentration * ag.log1p(rate / p.rate)))
     if isinstance(p, Normal):
-        return ag.exp(ag.sub(ag.mul(ag.square(ag.mul(p.scale, rate)), 0.5), ag.mul(p.loc, rate)))
+        return ag.exp(ag.square(p.scale * rate) * 0.5 - p.loc * rate)
     if isinstance(p, Uniform):
-        ends = ag.sub(ag.exp(ag.neg(ag.mul(p.low, rate))), ag.exp(ag.neg(ag.mul(p.high, rate))))
-        return ag.div(ag.mul(scale, ends), ag.sub(p.high, p.low))
+        return scale * (ag.exp(-(p.low * rate)) - ag.exp(-(p.high * rate))) / (p.high - p.low)
     raise UnsupportedError(f"the mean of the exponential of {type(p).__name__} has no closed form here")
 
 
 def _to_normal(p: Distribution, q: Normal) -> Tensor:
-    spread = ag.add(p.variance, ag.square(ag.sub(p.mean, q.loc)))
-    cross = ag.add(ag.div(ag.mul(spread, 0.5), ag.square(q.scale)), ag.log(q.scale))
-    return ag.sub(ag.add(cross, 0.5 * math.log(2 * math.pi)), p.entropy())
+    cross = (p.variance + ag.square(p.mean - q.loc)) * 0.5 / ag.square(q.scale) + ag.log(q.scale)
+    return cross + 0.5 * math.log(2 * math.pi) - p.entropy()
 
 
 def _to_exponential(p: Distribution, q: Exponential) -> Tensor:
-    return ag.sub(ag.sub(ag.mul(q.rate, p.mean), ag.log(q.rate)), p.entropy())
+    return q.rate * p.mean - ag.log(q.rate) - p.entropy()
 
 
 def _to_gamma(p: Distribution, q: Gamma) -> Tensor:
     a, rate = q.concentration, q.rate
-    norm = ag.sub(ag.lgamma(a), ag.mul(a, ag.log(rate)))
-    cross = ag.add(norm, ag.sub(ag.mul(rate, p.mean), ag.mul(ag.sub(a, 1.0), _mean_log(p))))
-    return ag.sub(cross, p.entropy())
+    return ag.lgamma(a) - a * ag.log(rate) + (rate * p.mean - (a - 1.0) * _mean_log(p)) - p.entropy()
 
 
 def _to_gumbel(p: Distribution, q: Gumbel) -> Tensor:
-    rest = ag.mul(_mean_exponential(p, q.scale), ag.exp(ag.div(q.loc, q.scale)))
-    return ag.sub(ag.add(ag.add(ag.log(q.scale), ag.div(ag.sub(p.mean, q.loc), q.scale)), rest), p.entropy())
+    rest = _mean_exponential(p, q.scale) * ag.exp(q.loc / q.scale)
+    return ag.log(q.scale) + (p.mean - q.loc) / q.scale + rest - p.entropy()
 
 
 _kind: type[Distribution]
@@ -251,50 +235,48 @@ for _kind in (Exponential, Gamma, Gumbel, Normal, Uniform):
 @register_kl(Normal, Laplace)
 def _normal_laplace(p: Normal, q: Laplace) -> Tensor:
     # E|x - loc| of a normal number.
-    z = ag.div(ag.sub(p.loc, q.loc), ag.mul(p.scale, math.sqrt(2.0)))
-    tail = ag.mul(ag.exp(ag.neg(ag.square(z))), math.sqrt(2 / math.pi))
-    distance = ag.mul(p.scale, ag.add(tail, ag.mul(ag.mul(z, math.sqrt(2.0)), ag.erf(z))))
-    return ag.sub(ag.add(ag.div(distance, q.scale), ag.log(ag.mul(q.scale, 2.0))), p.entropy())
+    z = (p.loc - q.loc) / (p.scale * math.sqrt(2.0))
+    tail = ag.exp(-ag.square(z)) * math.sqrt(2 / math.pi)
+    distance = p.scale * (tail + z * math.sqrt(2.0) * ag.erf(z))
+    return distance / q.scale + ag.log(q.scale * 2.0) - p.entropy()
 
 
 @register_kl(Beta, Uniform)
 def _beta_uniform(p: Beta, q: Uniform) -> Tensor:
-    inside = ag.logical_and(ag.le(q.low, 0.0), ag.ge(q.high, 1.0))
-    return ag.where(inside, ag.sub(ag.log(ag.sub(q.high, q.low)), p.entropy()), math.inf)
+    inside = ag.logical_and(q.low <= 0.0, q.high >= 1.0)
+    return ag.where(inside, ag.log(q.high - q.low) - p.entropy(), math.inf)
 
 
 @register_kl(Uniform, Exponential)
 def _uniform_exponential(p: Uniform, q: Exponential) -> Tensor:
-    return ag.where(ag.ge(p.low, 0.0), _to_exponential(p, q), math.inf)
+    return ag.where(p.low >= 0.0, _to_exponential(p, q), math.inf)
 
 
 @register_kl(Uniform, Gamma)
 def _uniform_gamma(p: Uniform, q: Gamma) -> Tensor:
-    part = _within(p, 0.0, math.inf)
-    return ag.where(ag.ge(p.low, 0.0), _to_gamma(part, q), math.inf)
+    return ag.where(p.low >= 0.0, _to_gamma(_within(p, 0.0, math.inf), q), math.inf)
 
 
 @register_kl(Uniform, Pareto)
 def _uniform_pareto(p: Uniform, q: Pareto) -> Tensor:
-    part = _within(p, 0.0, math.inf)
-    cross = ag.sub(ag.mul(ag.add(q.alpha, 1.0), _mean_log(part)), ag.mul(q.alpha, ag.log(q.scale)))
-    divergence = ag.sub(ag.sub(cross, ag.log(q.alpha)), p.entropy())
-    return ag.where(ag.ge(p.low, q.scale), divergence, math.inf)
+    cross = (q.alpha + 1.0) * _mean_log(_within(p, 0.0, math.inf)) - q.alpha * ag.log(q.scale)
+    divergence = cross - ag.log(q.alpha) - p.entropy()
+    return ag.where(p.low >= q.scale, divergence, math.inf)
 
 
 @register_kl(Uniform, Beta)
 def _uniform_beta(p: Uniform, q: Beta) -> Tensor:
     part = _within(p, 0.0, 1.0)
-    up = ag.mul(ag.sub(q.concentration1, 1.0), _mean_log(part))
-    down = ag.mul(ag.sub(q.concentration0, 1.0), _mean_log_between(ag.sub(1.0, part.high), ag.sub(1.0, part.low)))
-    divergence = ag.sub(ag.sub(q._pair._log_norm(), ag.add(up, down)), p.entropy())
-    return ag.where(ag.logical_and(ag.ge(p.low, 0.0), ag.le(p.high, 1.0)), divergence, math.inf)
+    up = (q.concentration1 - 1.0) * _mean_log(part)
+    down = (q.concentration0 - 1.0) * _mean_log_between(1.0 - part.high, 1.0 - part.low)
+    divergence = q._pair._log_norm() - (up + down) - p.entropy()
+    return ag.where(ag.logical_and(p.low >= 0.0, p.high <= 1.0), divergence, math.inf)
 
 
 def _within(p: Uniform, low: float, high: float) -> Uniform:
     """Returns ``p`` if it is inside of an interval, else another distribution there with an unused result."""
-    inside = ag.logical_and(ag.ge(p.low, low), ag.le(p.high, high))
-    return Uniform(ag.where(inside, p.low, ag.add(ag.mul(p.low.detach(), 0.0), 0.25)), ag.where(inside, p.high, 0.75))
+    inside = ag.logical_and(p.low >= low, p.high <= high)
+    return Uniform(ag.where(inside, p.low, p.low.detach() * 0.0 + 0.25), ag.where(inside, p.high, 0.75))
 
 
 def _infinite(p: Distribution, q: Distribution) -> Tensor:
@@ -318,4 +300,4 @@ for _kind, _other in (
 
 @register_kl(Bernoulli, Poisson)
 def _bernoulli_poisson(p: Bernoulli, q: Poisson) -> Tensor:
-    return ag.sub(ag.sub(q.rate, ag.mul(p.probs, ag.log(q.rate))), Bernoulli.entropy(p))
+    return q.rate - p.probs * ag.log(q.rate) - Bernoulli.entropy(p)

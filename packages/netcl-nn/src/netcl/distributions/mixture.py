@@ -41,7 +41,7 @@ class MixtureSameFamily(Distribution):
         return ag.reshape(probs, (*probs.shape, *(1,) * len(self._event_shape)))
 
     def _mixed(self, values: Tensor) -> Tensor:
-        return ag.sum(ag.mul(values, self._weights()), axis=-1 - len(self._event_shape))
+        return ag.sum(values * self._weights(), axis=-1 - len(self._event_shape))
 
     def _apart(self, value: Tensor) -> Tensor:
         """Returns the value with an axis for the components."""
@@ -62,11 +62,11 @@ class MixtureSameFamily(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
         parts = self.component_distribution.log_prob(self._apart(value))
-        return ag.logsumexp(ag.add(parts, ag.log_softmax(self.mixture_distribution.logits, axis=-1)), axis=-1)
+        return ag.logsumexp(parts + ag.log_softmax(self.mixture_distribution.logits, axis=-1), axis=-1)
 
     def cdf(self, value: Tensor) -> Tensor:
         parts = self.component_distribution.cdf(self._apart(value))
-        return ag.sum(ag.mul(parts, self.mixture_distribution.probs), axis=-1)
+        return ag.sum(parts * self.mixture_distribution.probs, axis=-1)
 
     @property
     def mean(self) -> Tensor:
@@ -76,5 +76,4 @@ class MixtureSameFamily(Distribution):
     def variance(self) -> Tensor:
         # The mean of the variances, and the variance of the means.
         parts = self.component_distribution
-        inner = self._mixed(parts.variance)
-        return ag.add(inner, self._mixed(ag.square(ag.sub(parts.mean, self._apart(self.mean)))))
+        return self._mixed(parts.variance) + self._mixed(ag.square(parts.mean - self._apart(self.mean)))

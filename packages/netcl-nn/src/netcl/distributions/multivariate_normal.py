@@ -9,13 +9,8 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.layout import broadcast_shapes
 from netcl.distributions import constraints
-from netcl.distributions.constraints import Constraint
-from netcl.distributions.distribution import Distribution, Shape, check_all
-
-
-def transposed(x: Tensor) -> Tensor:
-    """Returns the matrices with rows and columns exchanged."""
-    return ag.permute(x, axes=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+from netcl.distributions.constraints import Constraint, transposed
+from netcl.distributions.distribution import Distribution, Shape, check_all, normal_numbers
 
 
 def log_diagonal(tril: Tensor) -> Tensor:
@@ -30,8 +25,7 @@ def solved(tril: Tensor, right: Tensor) -> Tensor:
 
 def _of_precision(precision: Tensor) -> Tensor:
     """Returns the Cholesky factor of the inverse, from the factor of the matrix with reversed axes."""
-    flipped = ag.linalg_cholesky(ag.flip(precision, axis=(-2, -1)))
-    factor = transposed(ag.flip(flipped, axis=(-2, -1)))
+    factor = transposed(ag.flip(ag.linalg_cholesky(ag.flip(precision, axis=(-2, -1))), axis=(-2, -1)))
     identity = Tensor.eye(precision.shape[-1], dtype=precision.dtype, queue=precision.queue)
     return solved(factor, ag.expand(identity, precision.shape))
 
@@ -97,16 +91,15 @@ class MultivariateNormal(Distribution):
         return ag.matmul(transposed(inverse), inverse)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        shape = self._extended(sample_shape)
-        drawn = ag.cast(ag.randn(shape, queue=self.loc.queue), dtype=self.loc.dtype)
+        drawn = normal_numbers(self._extended(sample_shape), self.loc)
         turned = ag.matmul(self.scale_tril, ag.unsqueeze(drawn, -1))
-        return ag.add(self.loc, ag.squeeze(turned, -1))
+        return self.loc + ag.squeeze(turned, -1)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        distance = self._distance(ag.sub(value, self.loc))
+        distance = self._distance(value - self.loc)
         constant = 0.5 * self._event_shape[0] * math.log(2 * math.pi)
-        return ag.sub(ag.mul(distance, -0.5), ag.add(log_diagonal(self.scale_tril), constant))
+        return distance * -0.5 - (log_diagonal(self.scale_tril) + constant)
 
     def _distance(self, difference: Tensor) -> Tensor:
         """Returns the squared Mahalanobis distance of a difference from the mean."""
@@ -130,7 +123,7 @@ class MultivariateNormal(Distribution):
 
     def entropy(self) -> Tensor:
         constant = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi))
-        return ag.add(log_diagonal(self.scale_tril), constant)
+        return log_diagonal(self.scale_tril) + constant
 
 
 def divergence(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
@@ -139,7 +132,7 @@ def divergence(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
     batch = broadcast_shapes((p.batch_shape, q.batch_shape), "kl_divergence")
     left, right = (ag.expand(distribution.scale_tril, (*batch, size, size)) for distribution in (p, q))
     trace = ag.sum(ag.square(solved(right, left)), axis=(-2, -1))
-    halves = ag.sub(log_diagonal(right), log_diagonal(left))
-    distance = q._distance(ag.sub(p.loc, q.loc))
-    result: Any = ag.add(halves, ag.mul(ag.sub(ag.add(trace, distance), float(size)), 0.5))
+    halves = log_diagonal(right) - log_diagonal(left)
+    distance = q._distance(p.loc - q.loc)
+    result: Any = halves + (trace + distance - float(size)) * 0.5
     return result  # type: ignore[no-any-return]

@@ -19,7 +19,7 @@ from netcl.distributions.transformed import TransformedDistribution
 from netcl.distributions.transforms import ExpTransform, SigmoidTransform
 
 
-def _log(temperature: Any) -> Any:
+def _log(temperature: Any) -> Tensor | float:
     return ag.log(temperature) if isinstance(temperature, Tensor) else math.log(temperature)
 
 
@@ -37,11 +37,11 @@ class _LogitRelaxedBernoulli(Distribution):
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         logits = self._base.logits
         u = open_uniform(self._extended(sample_shape), logits)
-        return ag.div(ag.add(ag.sub(ag.log(u), ag.log1p(ag.neg(u))), logits), self.temperature)
+        return ag.div(ag.log(u) - ag.log1p(-u) + logits, self.temperature)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        shifted = ag.sub(self._base.logits, ag.mul(value, self.temperature))
-        return ag.sub(ag.add(shifted, _log(self.temperature)), ag.mul(ag.softplus(shifted), 2.0))
+        shifted: Tensor = self._base.logits - value * self.temperature
+        return shifted + _log(self.temperature) - ag.softplus(shifted) * 2.0
 
 
 class RelaxedBernoulli(TransformedDistribution):
@@ -79,15 +79,13 @@ class _ExpRelaxedCategorical(Distribution):
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         logits = self._base.logits
         u = open_uniform(self._extended(sample_shape), logits)
-        scores = ag.div(ag.sub(logits, ag.log(ag.neg(ag.log(u)))), self.temperature)
+        scores = (logits - ag.log(-ag.log(u))) / self.temperature
         return ag.log_softmax(scores, axis=-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
         count = self._event_shape[0]
-        score = ag.sub(self._base.logits, ag.mul(value, self.temperature))
-        total = ag.sum(ag.log_softmax(score, axis=-1), axis=-1)
-        scale: Any = _log(self.temperature) * (count - 1)
-        return ag.add(ag.add(total, scale), math.lgamma(count))
+        total = ag.sum(ag.log_softmax(self._base.logits - value * self.temperature, axis=-1), axis=-1)
+        return total + _log(self.temperature) * (count - 1) + math.lgamma(count)
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
@@ -124,4 +122,4 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
     has_rsample = True
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        return ag.add(self.sample(sample_shape), ag.sub(self.probs, self.probs.detach()))
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())

@@ -10,12 +10,10 @@ import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.distributions import constraints
 from netcl.distributions.constraints import Constraint
-from netcl.distributions.continuous import Normal
-from netcl.distributions.distribution import Distribution, Shape, broadcast, check_all, open_uniform
+from netcl.distributions.continuous import EULER, Normal
+from netcl.distributions.distribution import Distribution, Shape, open_uniform
 from netcl.distributions.independent import Independent
-from netcl.distributions.transforms import ComposeTransform, ExpTransform, Transform
-
-_EULER = 0.5772156649015329
+from netcl.distributions.transforms import ComposeTransform, ExpTransform, Transform, summed
 
 
 class TransformedDistribution(Distribution):
@@ -75,14 +73,11 @@ class TransformedDistribution(Distribution):
             x = part._inv_call(y)
             events += part.domain.event_dim - part.codomain.event_dim
             term = part.log_abs_det_jacobian(x, y)
-            more = events - part.domain.event_dim
-            term = ag.sum(term, axis=tuple(range(-more, 0))) if more > 0 else term
-            total = term if total is None else ag.add(total, term)
+            term = summed(term, events - part.domain.event_dim)
+            total = term if total is None else total + term
             y = x
-        density = self.base_dist.log_prob(y)
-        more = events - len(self.base_dist.event_shape)
-        density = ag.sum(density, axis=tuple(range(-more, 0))) if more > 0 else density
-        return density if total is None else ag.sub(density, total)
+        density = summed(self.base_dist.log_prob(y), events - len(self.base_dist.event_shape))
+        return density if total is None else density - total
 
     def _falls(self) -> bool:
         """True if the composed transform falls; signs of tensors are read on the host and must all be the same."""
@@ -98,10 +93,10 @@ class TransformedDistribution(Distribution):
         for part in self.transforms[::-1]:
             value = part._inv_call(value)
         probability = self.base_dist.cdf(value)
-        return ag.sub(1.0, probability) if self._falls() else probability
+        return 1.0 - probability if self._falls() else probability
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self._chain(self.base_dist.icdf(ag.sub(1.0, value) if self._falls() else value))
+        return self._chain(self.base_dist.icdf(1.0 - value if self._falls() else value))
 
 
 class LogNormal(TransformedDistribution):
@@ -119,19 +114,19 @@ class LogNormal(TransformedDistribution):
 
     @property
     def mode(self) -> Tensor:
-        return ag.exp(ag.sub(self.loc, ag.square(self.scale)))
+        return ag.exp(self.loc - ag.square(self.scale))
 
     @property
     def mean(self) -> Tensor:
-        return ag.exp(ag.add(self.loc, ag.mul(ag.square(self.scale), 0.5)))
+        return ag.exp(self.loc + ag.square(self.scale) * 0.5)
 
     @property
     def variance(self) -> Tensor:
         square = ag.square(self.scale)
-        return ag.mul(ag.expm1(square), ag.exp(ag.add(ag.mul(self.loc, 2.0), square)))
+        return ag.expm1(square) * ag.exp(self.loc * 2.0 + square)
 
     def entropy(self) -> Tensor:
-        return ag.add(self.base_dist.entropy(), self.loc)
+        return self.base_dist.entropy() + self.loc
 
 
 class Pareto(Distribution):
@@ -143,9 +138,7 @@ class Pareto(Distribution):
     alpha: Tensor
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
-        check_all(Pareto, validate_args, scale=scale, alpha=alpha)
-        self.scale, self.alpha = broadcast(scale, alpha)
-        super().__init__(self.scale.shape, (), validate_args)
+        self._begin(validate_args, scale=scale, alpha=alpha)
 
     @property
     def support(self) -> Constraint:
@@ -154,12 +147,12 @@ class Pareto(Distribution):
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
         log = ag.log(open_uniform(self._extended(sample_shape), self.scale))
-        return ag.mul(self.scale, ag.exp(ag.neg(ag.div(log, self.alpha))))
+        return self.scale * ag.exp(-(log / self.alpha))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
-        powers = ag.sub(ag.mul(self.alpha, ag.log(self.scale)), ag.mul(ag.add(self.alpha, 1.0), ag.log(value)))
-        return ag.add(ag.log(self.alpha), powers)
+        powers = self.alpha * ag.log(self.scale) - (self.alpha + 1.0) * ag.log(value)
+        return ag.log(self.alpha) + powers
 
     @property
     def mode(self) -> Tensor:
@@ -167,18 +160,17 @@ class Pareto(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        above = ag.where(ag.gt(self.alpha, 1.0), ag.sub(self.alpha, 1.0), 1.0)
-        return ag.where(ag.gt(self.alpha, 1.0), ag.div(ag.mul(self.alpha, self.scale), above), math.inf)
+        above = ag.where(self.alpha > 1.0, self.alpha - 1.0, 1.0)
+        return ag.where(self.alpha > 1.0, self.alpha * self.scale / above, math.inf)
 
     @property
     def variance(self) -> Tensor:
-        finite = ag.gt(self.alpha, 2.0)
+        finite = self.alpha > 2.0
         a = ag.where(finite, self.alpha, 3.0)
-        spread = ag.div(ag.mul(ag.square(self.scale), a), ag.mul(ag.square(ag.sub(a, 1.0)), ag.sub(a, 2.0)))
-        return ag.where(finite, spread, math.inf)
+        return ag.where(finite, ag.square(self.scale) * a / (ag.square(a - 1.0) * (a - 2.0)), math.inf)
 
     def entropy(self) -> Tensor:
-        return ag.add(ag.add(ag.log(ag.div(self.scale, self.alpha)), ag.div(1.0, self.alpha)), 1.0)
+        return ag.log(self.scale / self.alpha) + 1.0 / self.alpha + 1.0
 
 
 class Weibull(Distribution):
@@ -194,37 +186,33 @@ class Weibull(Distribution):
     concentration: Tensor
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
-        check_all(Weibull, validate_args, scale=scale, concentration=concentration)
-        self.scale, self.concentration = broadcast(scale, concentration)
-        super().__init__(self.scale.shape, (), validate_args)
+        self._begin(validate_args, scale=scale, concentration=concentration)
 
     def rsample(self, sample_shape: Shape = ()) -> Tensor:
-        exponential = ag.neg(ag.log(open_uniform(self._extended(sample_shape), self.scale)))
-        return ag.mul(self.scale, ag.exp(ag.div(ag.log(exponential), self.concentration)))
+        exponential = -ag.log(open_uniform(self._extended(sample_shape), self.scale))
+        return self.scale * ag.exp(ag.log(exponential) / self.concentration)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_value(value)
         c = self.concentration
-        log = ag.sub(ag.log(value), ag.log(self.scale))
-        rest = ag.sub(ag.mul(c, log), ag.exp(ag.mul(c, log)))
-        return ag.add(ag.sub(ag.log(c), ag.log(value)), rest)
+        log = ag.log(value) - ag.log(self.scale)
+        return ag.log(c) - ag.log(value) + (c * log - ag.exp(c * log))
 
     def _moment(self, order: float) -> Tensor:
-        return ag.exp(ag.lgamma(ag.add(ag.div(order, self.concentration), 1.0)))
+        return ag.exp(ag.lgamma(order / self.concentration + 1.0))
 
     @property
     def mode(self) -> Tensor:
-        share = ag.div(ag.sub(self.concentration, 1.0), self.concentration)
-        return ag.mul(self.scale, ag.pow(share, ag.div(1.0, self.concentration)))
+        share = (self.concentration - 1.0) / self.concentration
+        return self.scale * ag.pow(share, 1.0 / self.concentration)
 
     @property
     def mean(self) -> Tensor:
-        return ag.mul(self.scale, self._moment(1.0))
+        return self.scale * self._moment(1.0)
 
     @property
     def variance(self) -> Tensor:
-        return ag.mul(ag.square(self.scale), ag.sub(self._moment(2.0), ag.square(self._moment(1.0))))
+        return ag.square(self.scale) * (self._moment(2.0) - ag.square(self._moment(1.0)))
 
     def entropy(self) -> Tensor:
-        rest = ag.log(ag.div(self.scale, self.concentration))
-        return ag.add(ag.add(ag.mul(ag.sub(1.0, ag.div(1.0, self.concentration)), _EULER), rest), 1.0)
+        return (1.0 - 1.0 / self.concentration) * EULER + ag.log(self.scale / self.concentration) + 1.0

@@ -16,8 +16,9 @@ from netcl.distributions.constraints import Constraint
 _TINY = 1.1754944e-38
 
 
-def _summed(value: Tensor, count: int) -> Tensor:
-    return ag.sum(value, axis=tuple(range(-count, 0))) if count else value
+def summed(value: Tensor, count: int) -> Tensor:
+    """Returns the sums over the last ``count`` axes."""
+    return ag.sum(value, axis=tuple(range(-count, 0))) if count > 0 else value
 
 
 class Transform:
@@ -150,7 +151,7 @@ class _InverseTransform(Transform):
         return self._inv(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return ag.neg(self._inv.log_abs_det_jacobian(y, x))
+        return -self._inv.log_abs_det_jacobian(y, x)
 
     def forward_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         return self._inv.inverse_shape(shape)
@@ -187,10 +188,10 @@ class SigmoidTransform(_Rising):
 
     def _inverse(self, y: Tensor) -> Tensor:
         inside = ag.minimum(ag.maximum(y, _TINY), 1.0 - 2.0**-24)
-        return ag.sub(ag.log(inside), ag.log1p(ag.neg(inside)))
+        return ag.log(inside) - ag.log1p(-inside)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return ag.neg(ag.add(ag.softplus(x), ag.softplus(ag.neg(x))))
+        return -(ag.softplus(x) + ag.softplus(-x))
 
 
 class TanhTransform(_Rising):
@@ -206,7 +207,7 @@ class TanhTransform(_Rising):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         # 1 - tanh(x)^2 = 4 e^(-2x) / (1 + e^(-2x))^2
-        return ag.mul(ag.sub(math.log(2.0), ag.add(x, ag.softplus(ag.mul(x, -2.0)))), 2.0)
+        return (math.log(2.0) - (x + ag.softplus(x * -2.0))) * 2.0
 
 
 class SoftplusTransform(_Rising):
@@ -218,10 +219,10 @@ class SoftplusTransform(_Rising):
         return ag.softplus(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return ag.add(ag.log(ag.neg(ag.expm1(ag.neg(y)))), y)
+        return ag.log(-ag.expm1(-y)) + y
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return ag.neg(ag.softplus(ag.neg(x)))
+        return -ag.softplus(-x)
 
 
 class PowerTransform(Transform):
@@ -252,7 +253,7 @@ class PowerTransform(Transform):
         return ag.pow(y, 1 / self.exponent)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return ag.log(ag.abs(ag.div(ag.mul(y, self.exponent), x)))
+        return ag.log(ag.abs(y * self.exponent / x))
 
     def forward_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         return _broadcast(shape, self.exponent)
@@ -298,18 +299,18 @@ class AffineTransform(Transform):
         return hash(type(self))
 
     def _call(self, x: Tensor) -> Tensor:
-        return ag.add(self.loc, ag.mul(x, self.scale))
+        return ag.add(self.loc, x * self.scale)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return ag.div(ag.sub(y, self.loc), self.scale)
+        return ag.div(y - self.loc, self.scale)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if isinstance(self.scale, Tensor):
             logarithm = ag.log(ag.abs(self.scale))
-            whole = logarithm if logarithm.shape == x.shape else ag.add(ag.mul(x.detach(), 0.0), logarithm)
+            whole = logarithm if logarithm.shape == x.shape else x.detach() * 0.0 + logarithm
         else:
             whole = Tensor.full(x.shape, math.log(abs(self.scale)), x.dtype, queue=x.queue)
-        return _summed(whole, self.event_dim)
+        return summed(whole, self.event_dim)
 
     def forward_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         return _broadcast(shape, self.loc, self.scale)
@@ -359,21 +360,20 @@ class StickBreakingTransform(_Parameterless):
         return offsets
 
     def _call(self, x: Tensor) -> Tensor:
-        z = ag.sigmoid(ag.sub(x, self._offsets(x.shape[-1], x)))
-        left = ag.cumprod(ag.sub(1.0, z), -1)
+        z = ag.sigmoid(x - self._offsets(x.shape[-1], x))
+        left = ag.cumprod(1.0 - z, -1)
         ones = Tensor.full((*x.shape[:-1], 1), 1.0, x.dtype, queue=x.queue)
-        return ag.mul(ag.cat([z, ones], -1), ag.cat([ones, left], -1))
+        return ag.cat([z, ones], -1) * ag.cat([ones, left], -1)
 
     def _inverse(self, y: Tensor) -> Tensor:
         shares = ag.narrow(y, -1, 0, y.shape[-1] - 1)
-        left = ag.maximum(ag.sub(1.0, ag.cumsum(shares, -1)), _TINY)
-        return ag.add(ag.sub(ag.log(shares), ag.log(left)), self._offsets(shares.shape[-1], y))
+        left = ag.maximum(1.0 - ag.cumsum(shares, -1), _TINY)
+        return ag.log(shares) - ag.log(left) + self._offsets(shares.shape[-1], y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         # Triangular: dy_k / dx_k = y_k (1 - z_k).
-        shifted = ag.sub(x, self._offsets(x.shape[-1], x))
-        shares = ag.narrow(y, -1, 0, x.shape[-1])
-        return ag.sum(ag.sub(ag.log(shares), ag.softplus(shifted)), axis=-1)
+        shifted = x - self._offsets(x.shape[-1], x)
+        return ag.sum(ag.log(ag.narrow(y, -1, 0, x.shape[-1])) - ag.softplus(shifted), axis=-1)
 
     def forward_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         return (*shape[:-1], shape[-1] + 1)
@@ -404,7 +404,7 @@ class IndependentTransform(Transform):
         return self.base_transform._inv_call(y)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return _summed(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
+        return summed(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
     def forward_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         return self.base_transform.forward_shape(shape)
@@ -458,11 +458,11 @@ class ComposeTransform(Transform):
         total: Tensor | None = None
         for number, part in enumerate(self.parts):
             after = y if number + 1 == len(self.parts) else part(x)
-            term = _summed(part.log_abs_det_jacobian(x, after), event - part.domain.event_dim)
-            total = term if total is None else ag.add(total, term)
+            term = summed(part.log_abs_det_jacobian(x, after), event - part.domain.event_dim)
+            total = term if total is None else total + term
             event += part.codomain.event_dim - part.domain.event_dim
             x = after
-        return ag.mul(x.detach(), 0.0) if total is None else total
+        return x.detach() * 0.0 if total is None else total
 
     def forward_shape(self, shape: Sequence[int]) -> tuple[int, ...]:
         for part in self.parts:

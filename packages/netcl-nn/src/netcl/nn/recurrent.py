@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from netcl.nn.unbind import unbind
 State = tuple[Tensor, ...]  # (h,), for an LSTM (h, c)
 Start = tuple[Any, ...]  # a State, or one with None for an h of zeros
 Advance = Callable[[Tensor, Tensor, State], State]
+Run = Callable[[Tensor, str, Start, bool], tuple[Tensor, State]]
 
 
 def _lstm(x: Tensor, product: Tensor, state: State) -> State:
@@ -210,18 +211,12 @@ class RNNBase(_Weights):
             index = Tensor.from_host(x.queue, np.ascontiguousarray(places.reshape(-1)), dtype="int64")
             return ag.reshape(ag.index_select(flat, 0, index), (*places.shape, value.shape[2]))
 
-        ends: list[State] = []
-        for layer in range(self.num_layers):
-            if layer and self.training and self.dropout:
-                x = ag.dropout(x, self.dropout)
-            outputs = []
-            for direction in range(1 + self.bidirectional):
-                suffix = f"_l{layer}{'_reverse' if direction else ''}"
-                results = self._steps(at(x, back) if direction else x, suffix, begins[len(ends)], reverse=False)
-                ends.append(tuple(ag.unsqueeze(at(value, last), 0) for value in results))
-                outputs.append(at(results[0], back) if direction else results[0])
-            x = outputs[0] if len(outputs) == 1 else ag.cat(outputs, axis=-1)
-        final = tuple(ag.cat(parts) if count > 1 else parts[0] for parts in zip(*ends))
+        def run(x: Tensor, suffix: str, state: Start, reverse: bool) -> tuple[Tensor, State]:
+            results = self._steps(at(x, back) if reverse else x, suffix, state, reverse=False)
+            end = tuple(ag.unsqueeze(at(value, last), 0) for value in results)
+            return at(results[0], back) if reverse else results[0], end
+
+        x, final = self._stacked(x, begins, run)
         if packed.unsorted_indices is not None:
             final = tuple(ag.index_select(state, 1, packed.unsorted_indices) for state in final)
         result = repacked(x, packed)
@@ -253,6 +248,18 @@ class RNNBase(_Weights):
         else:
             whole = (ag.reshape(state, (count, batch, state.shape[-1])) for state in self._given(hx, shape))
             begins = list(zip(*map(unbind, whole)))
+        x, ends = self._stacked(x, begins, self._run)
+        last = tuple(ag.reshape(state, (*shape, state.shape[-1])) for state in ends)
+        if single:
+            x = ag.squeeze(x, 1)
+        elif self.batch_first:
+            x = ag.transpose(x, 0, 1)
+        return x, last[0] if self.states == 1 else last
+
+    def _stacked(self, x: Tensor, begins: Sequence[Start], run: Run) -> tuple[Tensor, State]:
+        """Returns the outputs of the last layer and the final states of all layers and directions, each computed by
+        ``run(x, suffix, begin, reverse)``.
+        """
         ends: list[State] = []
         for layer in range(self.num_layers):
             if layer and self.training and self.dropout:
@@ -260,17 +267,11 @@ class RNNBase(_Weights):
             outputs = []
             for direction in range(1 + self.bidirectional):
                 suffix = f"_l{layer}{'_reverse' if direction else ''}"
-                output, end = self._run(x, suffix, begins[len(ends)], reverse=direction == 1)
+                output, end = run(x, suffix, begins[len(ends)], direction == 1)
                 outputs.append(output)
                 ends.append(end)
             x = outputs[0] if len(outputs) == 1 else ag.cat(outputs, axis=-1)
-        whole = (ag.cat(parts) if count > 1 else parts[0] for parts in zip(*ends))
-        last = tuple(ag.reshape(state, (*shape, state.shape[-1])) for state in whole)
-        if single:
-            x = ag.squeeze(x, 1)
-        elif self.batch_first:
-            x = ag.transpose(x, 0, 1)
-        return x, last[0] if self.states == 1 else last
+        return x, tuple(ag.cat(parts) if len(ends) > 1 else parts[0] for parts in zip(*ends))
 
     def _start(self, batch: int, x: Tensor) -> Start:
         """Returns the initial states of one layer and direction; None for an h of zeros that has a projection."""

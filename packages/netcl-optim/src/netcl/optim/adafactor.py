@@ -10,7 +10,7 @@ from typing import Any
 from netcl.core.expr import Expr, Scalar, apply, reduce
 from netcl.optim.fused import CountingRule, Rule, Values
 from netcl.optim.optimizer import require
-from netcl.optim.options import Declared, with_options
+from netcl.optim.options import OfRule, with_options
 
 _EPS = {"float32": 2.0**-23, "float64": sys.float_info.epsilon}
 
@@ -73,7 +73,7 @@ class AdafactorRule(CountingRule):
 
 
 @with_options
-class Adafactor(Declared):
+class Adafactor(OfRule, reads=("lr", "beta2_decay", "d", "weight_decay")):
     """Adaptive learning rates with little memory (Shazeer and Stern 2018), as torch.optim.Adafactor.
 
     ``eps``: lower bounds of the second moment (None: the machine epsilon) and of the parameter scale; ``d``: clipping
@@ -102,5 +102,4 @@ class Adafactor(Declared):
 
     def numbers(self, group: Mapping[str, Any]) -> dict[str, float]:
         eps1, eps2 = group["eps"]
-        values = {name: float(group[name]) for name in ("lr", "beta2_decay", "d", "weight_decay")}
-        return {**values, "eps1": float(eps1 or 0.0), "eps2": float(eps2)}
+        return {**super().numbers(group), "eps1": float(eps1 or 0.0), "eps2": float(eps2)}

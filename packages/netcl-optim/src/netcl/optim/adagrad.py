@@ -7,18 +7,14 @@ from dataclasses import KW_ONLY, InitVar, dataclass
 from typing import Any
 
 from netcl.core.expr import Expr, apply
-from netcl.optim.fused import CountingRule, Rule, Values
+from netcl.optim.fused import CountingRule, Values
 from netcl.optim.optimizer import require
-from netcl.optim.options import Declared, WithForms, with_options
+from netcl.optim.options import OfRule, WithForms, with_options
 
 
 @dataclass(frozen=True)
-class AdagradRule(CountingRule):
+class AdagradRule(CountingRule, states=("sum",)):
     """s = s + g^2; p = p - lr / (1 + (t - 1) lr_decay) * g / (sqrt(s) + eps)."""
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        return ("sum",)
 
     def advance(self, running: Values, numbers: Values) -> Values:
         return {
@@ -33,7 +29,7 @@ class AdagradRule(CountingRule):
 
 
 @with_options
-class Adagrad(Declared):
+class Adagrad(OfRule, by=AdagradRule, reads=("lr", "lr_decay", "weight_decay", "eps")):
     """Learning rates by the sum of squared gradients (Duchi et al. 2011).
 
     As in PyTorch, the states exist from the start (of a group that is added later, from its first step on), and all
@@ -59,23 +55,13 @@ class Adagrad(Declared):
         for name in ("lr_decay", "initial_accumulator_value", "eps"):
             require(group[name] >= 0, f"expected {name} of at least 0, got {group[name]}")
 
-    def rule(self, group: Mapping[str, Any]) -> Rule:
-        return AdagradRule(group["maximize"])
-
-    def numbers(self, group: Mapping[str, Any]) -> dict[str, float]:
-        return {name: float(group[name]) for name in ("lr", "lr_decay", "weight_decay", "eps")}
-
     def initial_state(self, name: str, group: Mapping[str, Any]) -> float:
         return float(self.defaults["initial_accumulator_value"])
 
 
 @dataclass(frozen=True)
-class AdadeltaRule(CountingRule):
+class AdadeltaRule(CountingRule, states=("square_avg", "acc_delta")):
     """v = rho v + (1 - rho) g^2, d = sqrt(u + eps) / sqrt(v + eps) * g, u = rho u + (1 - rho) d^2; p = p - lr d."""
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        return ("square_avg", "acc_delta")
 
     def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
         g = g + numbers["weight_decay"] * p
@@ -87,7 +73,7 @@ class AdadeltaRule(CountingRule):
 
 
 @with_options
-class Adadelta(WithForms):
+class Adadelta(WithForms, by=AdadeltaRule, reads=("lr", "rho", "eps", "weight_decay")):
     """Learning rates by running means of squared gradients and of squared steps (Zeiler 2012)."""
 
     lr: float = 1.0
@@ -100,9 +86,5 @@ class Adadelta(WithForms):
         require(0 <= group["rho"] <= 1, f"expected rho in [0, 1], got {group['rho']}")
         require(group["eps"] >= 0, f"expected eps of at least 0, got {group['eps']}")
 
-    def rule(self, group: Mapping[str, Any]) -> Rule:
-        return AdadeltaRule(group["maximize"])
-
     def numbers(self, group: Mapping[str, Any]) -> dict[str, float]:
-        values = {name: float(group[name]) for name in ("lr", "rho", "eps", "weight_decay")}
-        return {**values, "rest": 1.0 - group["rho"]}
+        return {**super().numbers(group), "rest": 1.0 - group["rho"]}

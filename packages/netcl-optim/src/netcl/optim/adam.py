@@ -10,7 +10,7 @@ from typing import Any
 from netcl.core.expr import Expr, apply
 from netcl.optim.fused import CountingRule, Rule, Values, one_minus_power
 from netcl.optim.optimizer import check_betas, require
-from netcl.optim.options import Declared, with_options
+from netcl.optim.options import OfRule, with_options
 
 
 def log_of(beta: float) -> float:
@@ -37,16 +37,12 @@ def moment_numbers(group: Mapping[str, Any]) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class MomentsRule(CountingRule):
+class MomentsRule(CountingRule, states=("exp_avg", "exp_avg_sq")):
     """m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2; weight decay as part of the gradient, or decoupled
     (``decoupled``).
     """
 
     decoupled: bool = False
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        return ("exp_avg", "exp_avg_sq")
 
     def decayed(self, p: Expr, g: Expr, numbers: Values) -> tuple[Expr, Expr]:
         """Returns p and g after weight decay."""
@@ -88,7 +84,7 @@ class AdamRule(MomentsRule):
         return p - numbers["rate"] * m / (apply("sqrt", v) / numbers["root2"] + numbers["eps"]), new
 
 
-class MomentsOptimizer(Declared):
+class MomentsOptimizer(OfRule):
     """Base class of the optimizers with two betas."""
 
     def check(self, group: Mapping[str, Any]) -> None:

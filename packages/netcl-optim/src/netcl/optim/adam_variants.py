@@ -15,12 +15,8 @@ from netcl.optim.options import with_options
 
 
 @dataclass(frozen=True)
-class AdamaxRule(MomentsRule):
+class AdamaxRule(MomentsRule, states=("exp_avg", "exp_inf")):
     """u = max(beta2 u, |g| + eps), p = p - lr / (1 - beta1^t) * m / u."""
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        return ("exp_avg", "exp_inf")
 
     def advance(self, running: Values, numbers: Values) -> Values:
         step = running["step"] + 1.0
@@ -34,25 +30,18 @@ class AdamaxRule(MomentsRule):
 
 
 @with_options
-class Adamax(AdaptiveOptimizer):
+class Adamax(AdaptiveOptimizer, by=AdamaxRule):
     """Adam with the infinity norm (Kingma and Ba 2014, section 7)."""
 
     lr: float = 2e-3
 
-    def rule(self, group: Mapping[str, Any]) -> Rule:
-        return AdamaxRule(group["maximize"])
-
 
 @dataclass(frozen=True)
-class NAdamRule(MomentsRule):
+class NAdamRule(MomentsRule, running={"step": 0.0, "mu_product": 1.0}):
     """With mu_t = beta1 (1 - 0.96^(t momentum_decay) / 2) and P_t = mu_1 ... mu_t:
 
     p = p - lr (mu_(t+1) m / (1 - P_(t+1)) + (1 - mu_t) g / (1 - P_t)) / (sqrt(v / (1 - beta2^t)) + eps).
     """
-
-    @property
-    def running(self) -> Mapping[str, float]:
-        return {"step": 0.0, "mu_product": 1.0}
 
     def advance(self, running: Values, numbers: Values) -> Values:
         step = running["step"] + 1.0

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import InitVar, dataclass
-from typing import Any
 
 from netcl.core.expr import Expr, apply
 from netcl.optim.fused import Rule, Values
@@ -12,18 +10,10 @@ from netcl.optim.options import WithForms, with_options
 
 
 @dataclass(frozen=True)
-class ASGDRule(Rule):
+class ASGDRule(Rule, states=("ax",), running={"step": 0.0, "eta": 0.0, "mu": 1.0}):
     """p = (1 - lambd eta) p - eta g with eta = lr / (1 + lambd lr t)^alpha of the step before; ax = ax + mu (p - ax)
     with mu = 1 / max(1, t - t0) of the step before.
     """
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        return ("ax",)
-
-    @property
-    def running(self) -> Mapping[str, float]:
-        return {"step": 0.0, "eta": 0.0, "mu": 1.0}
 
     def advance(self, running: Values, numbers: Values) -> Values:
         step = running["step"] + 1.0
@@ -45,7 +35,7 @@ class ASGDRule(Rule):
 
 
 @with_options
-class ASGD(WithForms):
+class ASGD(WithForms, by=ASGDRule, reads=("lr", "lambd", "alpha", "t0", "weight_decay")):
     """Averaged stochastic gradient descent (Polyak and Juditsky 1992); ``state[p]["ax"]`` is the average of ``p``."""
 
     lr: float = 1e-2
@@ -53,9 +43,3 @@ class ASGD(WithForms):
     alpha: InitVar[float] = 0.75
     t0: InitVar[float] = 1e6
     weight_decay: InitVar[float] = 0.0
-
-    def rule(self, group: Mapping[str, Any]) -> Rule:
-        return ASGDRule(group["maximize"])
-
-    def numbers(self, group: Mapping[str, Any]) -> dict[str, float]:
-        return {name: float(group[name]) for name in ("lr", "lambd", "alpha", "t0", "weight_decay")}

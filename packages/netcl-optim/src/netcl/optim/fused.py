@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,15 +35,25 @@ class Rule:
 
     maximize: bool = False
 
+    _states: ClassVar[tuple[str, ...]] = ()
+    _running: ClassVar[Mapping[str, float]] = {}
+
+    def __init_subclass__(
+        cls, states: tuple[str, ...] | None = None, running: Mapping[str, float] | None = None
+    ) -> None:
+        """Takes ``states`` and ``running`` as keywords of the class; a rule whose fields change them has properties."""
+        super().__init_subclass__()
+        cls._states, cls._running = states or cls._states, running or cls._running
+
     @property
     def states(self) -> tuple[str, ...]:
         """Names of the tensors that the rule stores for each parameter."""
-        return ()
+        return self._states
 
     @property
     def running(self) -> Mapping[str, float]:
         """Names and initial values of the scalars that the rule stores for all parameters of a bucket."""
-        return {}
+        return self._running
 
     def advance(self, running: Values, numbers: Values) -> Values:
         """Returns new values of every running scalar, and further scalars for ``update``, from the running ones and the
@@ -67,12 +77,8 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class CountingRule(Rule):
+class CountingRule(Rule, running={"step": 0.0}):
     """A rule that counts its steps: it needs the count, or PyTorch's state has it."""
-
-    @property
-    def running(self) -> Mapping[str, float]:
-        return {"step": 0.0}
 
     def advance(self, running: Values, numbers: Values) -> Values:
         return {"step": running["step"] + 1.0}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
-from typing import Any
 
 from netcl.core.expr import Expr, apply, reduce
 from netcl.optim.adam import MomentsOptimizer, MomentsRule
@@ -43,7 +42,7 @@ class LAMBRule(MomentsRule):
 
 
 @with_options
-class LAMB(MomentsOptimizer):
+class LAMB(MomentsOptimizer, by=LAMBRule):
     """Layer-wise adaptive moments for large batches (You et al. 2019)."""
 
     lr: float = 1e-3
@@ -52,6 +51,3 @@ class LAMB(MomentsOptimizer):
     weight_decay: InitVar[float] = 0.0
     _: KW_ONLY
     maximize: InitVar[bool] = False
-
-    def rule(self, group: Mapping[str, Any]) -> Rule:
-        return LAMBRule(group["maximize"])

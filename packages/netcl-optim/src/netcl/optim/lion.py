@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass
-from typing import Any
 
 from netcl.core.expr import Expr, apply
 from netcl.optim.adam import MomentsOptimizer
@@ -13,12 +12,8 @@ from netcl.optim.options import with_options
 
 
 @dataclass(frozen=True)
-class LionRule(Rule):
+class LionRule(Rule, states=("exp_avg",)):
     """p = p (1 - lr weight_decay) - lr sign(beta1 m + (1 - beta1) g), then m = beta2 m + (1 - beta2) g."""
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        return ("exp_avg",)
 
     def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
         m = states["exp_avg"]
@@ -28,7 +23,7 @@ class LionRule(Rule):
 
 
 @with_options
-class Lion(MomentsOptimizer):
+class Lion(MomentsOptimizer, by=LionRule):
     """Updates of constant magnitude, by the sign of a momentum (Chen et al. 2023)."""
 
     lr: float = 1e-4
@@ -36,6 +31,3 @@ class Lion(MomentsOptimizer):
     weight_decay: InitVar[float] = 0.0
     _: KW_ONLY
     maximize: InitVar[bool] = False
-
-    def rule(self, group: Mapping[str, Any]) -> Rule:
-        return LionRule(group["maximize"])

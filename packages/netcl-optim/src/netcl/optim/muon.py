@@ -14,16 +14,12 @@ from netcl.core.expr import Expr, Load, apply, cast
 from netcl.core.ops_table.dispatch import evaluate
 from netcl.optim.fused import CLIP, FOUND, SCALE, Bucket, Rule, Values, update_kernel
 from netcl.optim.optimizer import require
-from netcl.optim.options import Declared, with_options
+from netcl.optim.options import OfRule, with_options
 
 
 @dataclass(frozen=True)
-class MuonRule(Rule):
+class MuonRule(Rule, states=("momentum_buffer",)):
     """Names the state of a parameter; the update has products of matrices, so it is not one expression."""
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        return ("momentum_buffer",)
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,7 @@ class StepRule(Rule):
 
 
 @with_options
-class Muon(Declared):
+class Muon(OfRule, reads=("lr", "weight_decay", "momentum")):
     """Momentum made orthogonal (Jordan et al. 2024), for the weight matrices of hidden layers; other parameters take
     another optimizer, such as AdamW.
 
@@ -72,9 +68,6 @@ class Muon(Declared):
 
     def rule(self, group: Mapping[str, Any]) -> Rule:
         return MuonRule()
-
-    def numbers(self, group: Mapping[str, Any]) -> dict[str, float]:
-        return {name: float(group[name]) for name in ("lr", "weight_decay", "momentum")}
 
     def update_bucket(self, bucket: Bucket, group: Mapping[str, Any], step_scalars: Mapping[str, Tensor]) -> None:
         rule = self.rule(group)

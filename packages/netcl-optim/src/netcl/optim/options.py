@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, field
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from netcl.core.errors import from_here
+from netcl.optim.fused import Rule
 from netcl.optim.optimizer import Optimizer
 
 if TYPE_CHECKING:
@@ -70,8 +71,29 @@ class Declared(Optimizer):
         """Completes the optimizer at the end of its constructor."""
 
 
+class OfRule(Declared):
+    """Base class of declared optimizers that name the class of their rule, and the options that it reads, as keywords
+    of the class: ``class ASGD(WithForms, by=ASGDRule, reads=("lr", ...))``.
+    """
+
+    _by: ClassVar[type[Rule]] = Rule
+    _reads: ClassVar[tuple[str, ...]] = ("lr",)
+
+    def __init_subclass__(
+        cls, by: type[Rule] | None = None, reads: tuple[str, ...] | None = None, **options: Any
+    ) -> None:
+        super().__init_subclass__(**options)
+        cls._by, cls._reads = by or cls._by, reads or cls._reads
+
+    def rule(self, group: Mapping[str, Any]) -> Rule:
+        return self._by(group["maximize"])
+
+    def numbers(self, group: Mapping[str, Any]) -> dict[str, float]:
+        return {name: float(group[name]) for name in self._reads}
+
+
 @with_options
-class WithForms(Declared):
+class WithForms(OfRule):
     """Base class of optimizers that take PyTorch's choices of an implementation."""
 
     _: KW_ONLY

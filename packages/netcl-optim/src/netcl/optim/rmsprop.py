@@ -42,7 +42,7 @@ class RMSPropRule(CountingRule):
 
 
 @with_options
-class RMSProp(WithForms):
+class RMSProp(WithForms, reads=("lr", "alpha", "eps", "weight_decay", "momentum")):
     """Gradient descent scaled by the root mean square (Hinton 2012), centered as in Graves 2013, as
     torch.optim.RMSprop.
     """
@@ -63,8 +63,7 @@ class RMSProp(WithForms):
         return RMSPropRule(group["maximize"], group["centered"], group["momentum"] != 0)
 
     def numbers(self, group: Mapping[str, Any]) -> dict[str, float]:
-        names = ("lr", "alpha", "eps", "weight_decay", "momentum")
-        return {**{name: float(group[name]) for name in names}, "rest": 1.0 - group["alpha"]}
+        return {**super().numbers(group), "rest": 1.0 - group["alpha"]}
 
 
 RMSprop = RMSProp

@@ -7,20 +7,16 @@ from dataclasses import InitVar, dataclass
 from typing import Any
 
 from netcl.core.expr import Expr, apply
-from netcl.optim.fused import CountingRule, Rule, Values
+from netcl.optim.fused import CountingRule, Values
 from netcl.optim.optimizer import require
 from netcl.optim.options import WithForms, with_options
 
 
 @dataclass(frozen=True)
-class RpropRule(CountingRule):
+class RpropRule(CountingRule, states=("prev", "step_size")):
     """The step size of an element grows by ``up`` if its gradient keeps its sign, shrinks by ``down`` if it changes,
     and stays within its limits; the element moves by that size against its sign, or not at all after a change.
     """
-
-    @property
-    def states(self) -> tuple[str, ...]:
-        return ("prev", "step_size")
 
     def update(self, p: Expr, g: Expr, states: Values, numbers: Values) -> tuple[Expr, Values]:
         product = g * states["prev"]
@@ -33,7 +29,7 @@ class RpropRule(CountingRule):
 
 
 @with_options
-class Rprop(WithForms):
+class Rprop(WithForms, by=RpropRule):
     """Resilient backpropagation (Riedmiller and Braun 1993), for gradients of the whole data set."""
 
     lr: float = 1e-2
@@ -48,9 +44,6 @@ class Rprop(WithForms):
             len(group["step_sizes"]) == 2,
             f"step_sizes: expected the smallest and the largest, got {group['step_sizes']}",
         )
-
-    def rule(self, group: Mapping[str, Any]) -> Rule:
-        return RpropRule(group["maximize"])
 
     def numbers(self, group: Mapping[str, Any]) -> dict[str, float]:
         (down, up), (smallest, largest) = group["etas"], group["step_sizes"]

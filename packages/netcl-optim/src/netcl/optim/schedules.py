@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from netcl.core.errors import from_here
@@ -109,11 +109,8 @@ class Scheduler:
         self.step(self.last_epoch)
 
 
-class LambdaLR(Scheduler):
-    """lr = base * f(epoch), with one function, or one per group; functions are not part of the state."""
-
+class _ByFunctions(Scheduler):
     _unsaved = ("optimizer", "lr_lambdas")
-    absolute = True
 
     def __init__(
         self,
@@ -125,6 +122,12 @@ class LambdaLR(Scheduler):
         self.lr_lambdas: list[Callable[[int], float]] = [lr_lambda] * count if callable(lr_lambda) else list(lr_lambda)
         require(len(self.lr_lambdas) == count, f"{len(self.lr_lambdas)} functions for {count} groups")
         super().__init__(optimizer, last_epoch)
+
+
+class LambdaLR(_ByFunctions):
+    """lr = base * f(epoch), with one function, or one per group; functions are not part of the state."""
+
+    absolute = True
 
     def lrs_at(self, epoch: float) -> list[float]:
         return [base * float(f(int(epoch))) for base, f in zip(self.base_lrs, self.lr_lambdas)]
@@ -325,10 +328,7 @@ class OneCycleLR(Scheduler):
             require(bool(epochs and steps_per_epoch), "give total_steps, or epochs and steps_per_epoch")
             total_steps = int(epochs or 0) * int(steps_per_epoch or 0)
         require(total_steps > 0 and 0 <= pct_start <= 1, "total_steps is at least 1 and pct_start in [0, 1]")
-        require(
-            anneal_strategy in ("cos", "linear"),
-            f"anneal_strategy: expected 'cos' or 'linear', got {anneal_strategy!r}",
-        )
+        require_one_of("anneal_strategy", anneal_strategy, ("cos", "linear"))
         groups = optimizer.param_groups
         peaks = per_group("max_lr", max_lr, optimizer)
         lows = per_group("base_momentum", base_momentum, optimizer)
@@ -377,11 +377,7 @@ class OneCycleLR(Scheduler):
         if not self.cycle_momentum:
             return
         for group in self.optimizer.param_groups:
-            momentum = self._value(self.last_epoch, group, "momentum")
-            if "betas" in group:
-                group["betas"] = (momentum, *group["betas"][1:])
-            else:
-                group["momentum"] = momentum
+            _set_momentum(group, self._value(self.last_epoch, group, "momentum"))
 
     def _of_before(self, state_dict: Mapping[str, Any]) -> Mapping[str, Any]:
         if "ends" not in state_dict:
@@ -394,6 +390,13 @@ class OneCycleLR(Scheduler):
                 group.update({key: state_dict[key] for key in ("max_momentum", "base_momentum")})
                 state["use_beta1"] = "betas" in self.optimizer.defaults
         return {**state, "_schedule_phases": _phases(ends, last), "_anneal_func_type": state_dict["anneal_strategy"]}
+
+
+def _set_momentum(group: dict[str, Any], momentum: float) -> None:
+    if "betas" in group:
+        group["betas"] = (momentum, *group["betas"][1:])
+    else:
+        group["momentum"] = momentum
 
 
 def _phases(ends: Sequence[float], last: float) -> list[dict[str, Any]]:
@@ -455,22 +458,10 @@ class SequentialLR(Scheduler):
         self.step(self.last_epoch)
 
 
-class MultiplicativeLR(Scheduler):
+class MultiplicativeLR(_ByFunctions):
     """lr = the rate before times f(epoch), with one function, or one per group; functions are not part of the state."""
 
-    _unsaved = ("optimizer", "lr_lambdas")
-
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
-        last_epoch: int = -1,
-    ) -> None:
-        count = len(optimizer.param_groups)
-        self.lr_lambdas: list[Callable[[int], float]] = [lr_lambda] * count if callable(lr_lambda) else list(lr_lambda)
-        require(len(self.lr_lambdas) == count, f"{len(self.lr_lambdas)} functions for {count} groups")
-        self.lrs: list[float] | None = None
-        super().__init__(optimizer, last_epoch)
+    lrs: list[float]
 
     def lrs_at(self, epoch: float) -> list[float]:
         factors = [math.prod(float(f(at)) for at in range(1, int(epoch) + 1)) for f in self.lr_lambdas]
@@ -490,7 +481,7 @@ class MultiplicativeLR(Scheduler):
             group["lr"] = lr
 
     def _set_after_load(self) -> None:
-        for group, lr in zip(self.optimizer.param_groups, self.lrs or ()):
+        for group, lr in zip(self.optimizer.param_groups, self.lrs):
             group["lr"] = lr
 
 
@@ -526,13 +517,9 @@ class CyclicLR(Scheduler):
         max_momentum: float | Sequence[float] = 0.9,
         last_epoch: int = -1,
     ) -> None:
-        require(
-            scale_fn is not None or mode in _SCALE_MODES,
-            f"mode: expected one of {', '.join(_SCALE_MODES)}, got {mode!r}",
-        )
-        require(
-            scale_mode in ("cycle", "iterations"), f"scale_mode: expected 'cycle' or 'iterations', got {scale_mode!r}"
-        )
+        if scale_fn is None:
+            require_one_of("mode", mode, _SCALE_MODES)
+        require_one_of("scale_mode", scale_mode, ("cycle", "iterations"))
         starts = per_group("base_lr", base_lr, optimizer)
         self.max_lrs: list[float] = per_group("max_lr", max_lr, optimizer)
         up, down = float(step_size_up), float(step_size_up if step_size_down is None else step_size_down)
@@ -606,11 +593,7 @@ class CyclicLR(Scheduler):
             return
         height = self._height(self.last_epoch)
         for group, low, high in zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums):
-            momentum = high - (high - low) * height
-            if "betas" in group:
-                group["betas"] = (momentum, *group["betas"][1:])
-            else:
-                group["momentum"] = momentum
+            _set_momentum(group, high - (high - low) * height)
 
 
 class SWALR(Scheduler):
@@ -626,10 +609,7 @@ class SWALR(Scheduler):
         anneal_strategy: str = "cos",
         last_epoch: int = -1,
     ) -> None:
-        require(
-            anneal_strategy in ("cos", "linear"),
-            f"anneal_strategy: expected 'cos' or 'linear', got {anneal_strategy!r}",
-        )
+        require_one_of("anneal_strategy", anneal_strategy, ("cos", "linear"))
         require(anneal_epochs >= 0, f"expected anneal_epochs of at least 0, got {anneal_epochs}")
         self._anneal_strategy: str = anneal_strategy
         self.anneal_epochs: int = anneal_epochs
@@ -722,30 +702,19 @@ def per_group(name: str, value: float | Sequence[float], optimizer: Optimizer) -
     return values
 
 
+def require_one_of(name: str, value: str, known: Collection[str]) -> None:
+    """Raises ValueError for a value that is not one of the known ones."""
+    require(value in known, f"{name}: expected {' or '.join(map(repr, known))}, got {value!r}")
+
+
 def cosine(high: float, low: float, done: float) -> float:
     """Returns half a cosine wave from ``high`` at done = 0 to ``low`` at done = 1."""
     return low + (high - low) * (1 + math.cos(math.pi * done)) / 2
 
 
+_KINDS = (Scheduler, ChainedScheduler)
 __all__ = [
-    "SWALR",
-    "ChainedScheduler",
-    "ConstantLR",
-    "CosineAnnealingLR",
-    "CosineAnnealingWarmRestarts",
-    "CyclicLR",
-    "ExponentialLR",
-    "LRScheduler",
-    "LambdaLR",
-    "LinearLR",
-    "MultiStepLR",
-    "MultiplicativeLR",
-    "OneCycleLR",
-    "PolynomialLR",
-    "Scheduler",
-    "SequentialLR",
-    "StepLR",
-    "WarmupCosine",
+    name for name, kind in globals().items() if isinstance(kind, type) and issubclass(kind, _KINDS) and name[0] != "_"
 ]
 
 

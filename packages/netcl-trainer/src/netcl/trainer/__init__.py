@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from netcl.trainer.__about__ import __version__
+from netcl.trainer.__about__ import __version__ as __version__
 
 try:
     from netcl.siblings import Checked as _Checked
@@ -15,39 +15,24 @@ except ModuleNotFoundError:
     ) from None
 
 if TYPE_CHECKING:
-    from netcl.trainer.callbacks import Callback, EarlyStopping, LearningRateMonitor
-    from netcl.trainer.checkpoint import ModelCheckpoint
-    from netcl.trainer.history import History
-    from netcl.trainer.loggers import CSVLogger, MLflowLogger, TensorBoardLogger, WandbLogger
-    from netcl.trainer.lr_range_test import LearningRates
-    from netcl.trainer.named_metrics import accuracy
-    from netcl.trainer.profiler import Profiler
-    from netcl.trainer.progress import ProgressBar
-    from netcl.trainer.run_view import RunView
-    from netcl.trainer.terminate_on_nan import TerminateOnNaN
-    from netcl.trainer.trainer import Trainer
+    from netcl.trainer.callbacks import Callback as Callback
+    from netcl.trainer.callbacks import EarlyStopping as EarlyStopping
+    from netcl.trainer.callbacks import LearningRateMonitor as LearningRateMonitor
+    from netcl.trainer.checkpoint import ModelCheckpoint as ModelCheckpoint
+    from netcl.trainer.history import History as History
+    from netcl.trainer.loggers import CSVLogger as CSVLogger
+    from netcl.trainer.loggers import MLflowLogger as MLflowLogger
+    from netcl.trainer.loggers import TensorBoardLogger as TensorBoardLogger
+    from netcl.trainer.loggers import WandbLogger as WandbLogger
+    from netcl.trainer.lr_range_test import LearningRates as LearningRates
+    from netcl.trainer.named_metrics import accuracy as accuracy
+    from netcl.trainer.profiler import Profiler as Profiler
+    from netcl.trainer.progress import ProgressBar as ProgressBar
+    from netcl.trainer.run_view import RunView as RunView
+    from netcl.trainer.terminate_on_nan import TerminateOnNaN as TerminateOnNaN
+    from netcl.trainer.trainer import Trainer as Trainer
 
 _Checked("trainer").check()
-
-__all__ = [
-    "CSVLogger",
-    "Callback",
-    "EarlyStopping",
-    "History",
-    "LearningRateMonitor",
-    "LearningRates",
-    "MLflowLogger",
-    "ModelCheckpoint",
-    "Profiler",
-    "ProgressBar",
-    "RunView",
-    "TensorBoardLogger",
-    "TerminateOnNaN",
-    "Trainer",
-    "WandbLogger",
-    "__version__",
-    "accuracy",
-]
 
 # Imported when a name is first used: `netcl --help` needs none of them.
 _MODULES = {
@@ -68,6 +53,7 @@ _MODULES = {
     "WandbLogger": "loggers",
     "accuracy": "named_metrics",
 }
+__all__ = ["__version__", *_MODULES]
 
 
 def __getattr__(name: str) -> object:

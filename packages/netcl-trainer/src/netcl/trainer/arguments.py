@@ -12,8 +12,6 @@ from netcl.core.device import get_active_device
 from netcl.core.dtypes import canonical
 from netcl.core.errors import BackendMismatchError, DTypeError
 
-__all__ = ["device_of", "evaluating", "half_dtype", "queue_of", "updates_per_epoch"]
-
 
 def queue_of(queue_or_handle: Any, parameters: Sequence[Tensor]) -> Any:
     """Returns the queue of the model; raises BackendMismatchError if ``given`` is another one."""

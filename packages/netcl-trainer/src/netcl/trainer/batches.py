@@ -10,8 +10,6 @@ import numpy as np
 
 from netcl.core import Tensor
 
-__all__ = ["Batch", "StepInputs", "batches", "check_loader", "describe", "on_device"]
-
 
 class Batch:
     """The inputs of the model, and the target if there is one: NumPy arrays (or tensors) with a common first axis."""

@@ -11,9 +11,6 @@ from netcl.core.errors import NetclError, from_here
 from netcl.trainer.epoch_table import larger_is_better
 from netcl.trainer.run_view import RunView
 
-__all__ = ["Callback", "EarlyStopping", "LearningRateMonitor"]
-
-
 # Names of other libraries for the hooks.
 _OTHER_HOOKS = {
     **dict.fromkeys(("on_train_begin", "on_train_start", "on_fit_begin"), "on_fit_start(self, trainer)"),

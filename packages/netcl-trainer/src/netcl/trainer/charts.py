@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from netcl.data.image_grid import png
 
-__all__ = ["Curve", "line_chart", "png_uri"]
-
 _WIDTH, _HEIGHT = 520, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 14, 34, 34  # the left margin is wider for long numbers
 _DIGIT = 8.8  # width of a digit in the larger font of narrow pages

@@ -16,8 +16,6 @@ from netcl.trainer.callbacks import Callback, is_better, monitored
 from netcl.trainer.epoch_table import larger_is_better
 from netcl.trainer.run_view import RunView
 
-__all__ = ["ModelCheckpoint"]
-
 
 class ModelCheckpoint(Callback):
     """Writes ``epoch_003.netcl`` for the ``save_top_k`` best epochs by ``monitor`` and ``last.netcl`` after each epoch,

@@ -6,8 +6,6 @@ from typing import Any
 
 from netcl import nn
 
-__all__ = ["class_names", "keep_class_names"]
-
 
 def class_names(source: Any) -> list[str] | None:
     """Returns ``classes`` of a data set or of the one behind a loader, also if another wraps it (Subset); None if none

@@ -11,8 +11,6 @@ from netcl.trainer.devices_step import DevicesStep
 from netcl.trainer.shadow_step import ShadowStep
 from netcl.trainer.step import TrainingStep
 
-__all__ = ["CompiledStep"]
-
 
 class CompiledStep:
     """Runs the first two steps of a batch shape eagerly, then captures the step and replays it, by a

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["class_name", "confusion_table"]
-
 _SHOWN_CLASSES = 25
 _SHOWN_PAIRS = 24
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from netcl.core import Tensor
 
-__all__ = ["data_fingerprint"]
-
 # Arrays up to this size are hashed whole, larger ones by as many bytes of rows at equal distances.
 _WHOLE = 16 << 20
 # Batches of a list, and samples of a list of paths, that are hashed.

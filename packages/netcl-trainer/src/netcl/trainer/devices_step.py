@@ -19,8 +19,6 @@ from netcl.trainer.batches import Batch
 from netcl.trainer.shadow_step import ShadowStep
 from netcl.trainer.step import TrainingStep
 
-__all__ = ["DevicesStep", "is_mean_over_samples"]
-
 _CLASSES = ag.cross_entropy, ag.nll_loss
 _MEANS = (
     ag.mse_loss,

@@ -12,8 +12,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["AllOutputs", "Collector", "Counts", "Deviations", "auc", "confusion_of", "f1", "precision", "recall"]
-
 Array = npt.NDArray[Any]
 
 

@@ -8,8 +8,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-__all__ = ["EpochTable", "larger_is_better"]
-
 # A larger value is better for these; for all others a smaller one.
 _LARGER_IS_BETTER = ("accuracy", "auc", "f1", "precision", "recall", "iou", "score", "r2", "top5", "samples_per_second")
 

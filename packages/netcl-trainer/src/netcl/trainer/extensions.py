@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-__all__ = ["GROUP", "absent", "commands", "distributions", "run", "summary"]
-
 GROUP = "netcl.commands"
 
 

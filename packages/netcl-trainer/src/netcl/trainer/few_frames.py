@@ -11,8 +11,6 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, TypeVar
 
-__all__ = ["few_frames"]
-
 _RAISE = dis.opmap["RAISE_VARARGS"]
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -15,8 +15,6 @@ from netcl.core.ops_table.dispatch import OpRow, pop_hook, push_hook
 from netcl.ops.random import drawing_at
 from netcl.trainer.step import TrainingStep
 
-__all__ = ["first_non_finite", "is_finite"]
-
 
 def first_non_finite(
     step: TrainingStep, fields: Sequence[Tensor], randomness: Mapping[str, int]

@@ -14,8 +14,6 @@ from netcl.io import CheckpointError
 if os.name != "nt":
     import fcntl
 
-__all__ = ["locked"]
-
 # A run that was killed may have workers that hold its lock until they have noticed.
 _PATIENCE_S = 10.0
 

@@ -10,8 +10,6 @@ from netcl.core.dtypes import promote
 from netcl.core.expr import Const, Expr, Load, Scalar, cast
 from netcl.core.ops_table.dispatch import evaluate
 
-__all__ = ["GradientSums"]
-
 
 @lru_cache(maxsize=64)
 def _add(total: str, grad: str) -> tuple[Expr, ...]:

@@ -11,8 +11,6 @@ from typing import Any
 from netcl.trainer.epoch_table import EpochTable, larger_is_better
 from netcl.trainer.report import notebook_view, write_report
 
-__all__ = ["History"]
-
 
 class History(EpochTable):
     """One dict per epoch: ``epoch`` (from 1), ``step``, ``loss``, the metrics, ``val_...`` of each, ``seconds``,

@@ -15,8 +15,6 @@ from netcl.trainer.arguments import device_of
 from netcl.trainer.callbacks import Callback
 from netcl.trainer.run_view import RunView
 
-__all__ = ["CSVLogger", "MLflowLogger", "TensorBoardLogger", "WandbLogger"]
-
 
 class CSVLogger(Callback):
     """Writes a line per epoch to ``path``. List it after the callbacks that add to the logs."""

@@ -16,8 +16,6 @@ from netcl.trainer.batches import Batch, batches, on_device
 from netcl.trainer.step import TrainingStep
 from netcl.trainer.training_state import TrainingState
 
-__all__ = ["LearningRates", "find_learning_rate"]
-
 # The test ends when the loss is this many times the minimum.
 _DIVERGED = 4.0
 _SMOOTHING = 0.9

@@ -21,8 +21,6 @@ from netcl.core.ops_table.dispatch import evaluate
 from netcl.trainer.epoch_metrics import AllOutputs, Collector
 from netcl.trainer.named_metrics import Chosen, collector_of, on_device
 
-__all__ = ["DeviceMeans", "Measures", "Metric", "detached"]
-
 Metric = Callable[[Any, Any], Any]
 
 

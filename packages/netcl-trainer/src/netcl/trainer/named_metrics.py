@@ -13,8 +13,6 @@ from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.trainer.epoch_metrics import AllOutputs, Collector, Counts, Deviations, auc, f1, precision, recall
 
-__all__ = ["METRICS", "accuracy", "chosen_metrics", "collector_of", "mae", "mse", "on_device", "top5"]
-
 MetricFn = Callable[[Any, Any], Any]
 # A metric of an epoch is its name, or a collector that is copied, until the loss is known.
 Chosen = dict[str, Any]

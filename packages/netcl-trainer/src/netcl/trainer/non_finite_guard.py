@@ -12,8 +12,6 @@ from netcl.core.expr import Const, Expr, Load, apply, cast
 from netcl.core.ops_table.dispatch import assign, evaluate
 from netcl.optim.clip import clipping
 
-__all__ = ["NonFiniteGuard"]
-
 
 @lru_cache(maxsize=16)
 def _flag_non_finite(dtype: str) -> tuple[Expr, ...]:

@@ -17,8 +17,6 @@ if TYPE_CHECKING or "profiling" in LEVELS:
     from netcl.profiling.report import roofline
     from netcl.profiling.trace import profile
 
-__all__ = ["Profiler"]
-
 
 class WallTime:
     """The time that a block takes, for a netcl-core without a profiler."""

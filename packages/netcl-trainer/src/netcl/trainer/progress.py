@@ -17,8 +17,6 @@ from netcl.trainer.callbacks import Callback
 from netcl.trainer.epoch_table import larger_is_better
 from netcl.trainer.run_view import RunView
 
-__all__ = ["ProgressBar", "describe_logs"]
-
 _BAR = "{desc} |{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}]{postfix}"
 _LOG_WIDTH = 100
 _builds = logging.getLogger("netcl.builds")

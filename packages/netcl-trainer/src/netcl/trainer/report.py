@@ -20,8 +20,6 @@ from netcl.trainer.epoch_metrics import confusion_of
 from netcl.trainer.epoch_table import EpochTable, larger_is_better
 from netcl.trainer.versions import versions
 
-__all__ = ["write_report"]
-
 _SHOWN_ERRORS = 24
 _TIMING = ("epoch", "step", "seconds", "samples_per_second")
 

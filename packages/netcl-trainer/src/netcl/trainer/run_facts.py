@@ -23,8 +23,6 @@ from netcl.trainer.data_fingerprint import data_fingerprint
 from netcl.trainer.run_view import RunView
 from netcl.trainer.versions import netcl_versions
 
-__all__ = ["FACTS", "Change", "Fact", "changed", "check_resume_changes", "facts_of", "is_allowed", "option_names"]
-
 _MISSING = "nothing"
 _DEPTH = 8
 _LISTED = 6

@@ -17,8 +17,6 @@ from netcl.trainer.history import History
 from netcl.trainer.run_facts import Change, changed, is_allowed, option_names
 from netcl.trainer.run_view import RunView
 
-__all__ = ["RunState", "find_checkpoint", "load_run", "save_run"]
-
 _VERSION = 1
 
 

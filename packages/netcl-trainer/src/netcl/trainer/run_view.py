@@ -11,8 +11,6 @@ from netcl.trainer.history import History
 from netcl.trainer.metrics import DeviceMeans
 from netcl.trainer.step import TrainingStep
 
-__all__ = ["RunView"]
-
 
 class RunView(Protocol):
     """A Trainer as its callbacks see it; ``Trainer`` has all of these.

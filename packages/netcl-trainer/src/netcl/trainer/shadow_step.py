@@ -11,8 +11,6 @@ from netcl.ops.random import drawing_at, skip
 from netcl.trainer.step import TrainingStep
 from netcl.trainer.training_state import TrainingState
 
-__all__ = ["ShadowStep"]
-
 
 class ShadowStep:
     """Compares all weights, buffers, optimizer states and metrics after a replay of ``step`` and after a call of it,

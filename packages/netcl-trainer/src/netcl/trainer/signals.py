@@ -16,8 +16,6 @@ import time
 from types import FrameType, TracebackType
 from typing import Any, ClassVar
 
-__all__ = ["Interruption"]
-
 _HANDLED = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 # `timeout` and other launchers forward a signal that the process has already received as a member of their group.
 _SAME_S = 0.05

@@ -14,8 +14,6 @@ from netcl.trainer.gradient_accumulation import GradientSums
 from netcl.trainer.metrics import Measures, detached
 from netcl.trainer.non_finite_guard import NonFiniteGuard
 
-__all__ = ["TrainingStep", "precision"]
-
 
 def precision(dtype: str | None) -> AbstractContextManager[Any]:
     """Returns autocast in ``dtype``; a context without effect for None."""

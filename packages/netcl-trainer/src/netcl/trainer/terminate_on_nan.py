@@ -13,8 +13,6 @@ from netcl.trainer.first_non_finite import first_non_finite, is_finite
 from netcl.trainer.run_view import RunView
 from netcl.trainer.training_state import Snapshot, TrainingState
 
-__all__ = ["TerminateOnNaN"]
-
 
 class TerminateOnNaN(Callback):
     """Checks loss and gradients of every step on the device, without a host read per step; a step that is not finite

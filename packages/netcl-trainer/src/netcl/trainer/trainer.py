@@ -42,8 +42,6 @@ from netcl.trainer.signals import Interruption
 from netcl.trainer.step import TrainingStep, precision
 from netcl.trainer.terminate_on_nan import TerminateOnNaN
 
-__all__ = ["Trainer"]
-
 LossFn = Callable[[Any, Any], Tensor]
 
 

@@ -15,8 +15,6 @@ from netcl.trainer.step import TrainingStep
 
 Array = npt.NDArray[Any]
 
-__all__ = ["Snapshot", "TrainingState"]
-
 
 @dataclass(frozen=True)
 class Snapshot:

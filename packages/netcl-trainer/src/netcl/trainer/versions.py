@@ -9,8 +9,6 @@ from functools import cache
 
 from netcl.trainer.extensions import distributions
 
-__all__ = ["netcl_versions", "versions"]
-
 _DISTRIBUTIONS = (
     *(f"netcl-{part}" for part in ("core", "autograd", "nn", "optim", "data", "distributed", "trainer")),
     "numpy",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["CONSTRUCTOR", "FIT"]
-
 _DEVICE = "the device is the model's: write `with netcl.device('gpu'):` around it, or model.to('gpu')"
 _CHECKPOINT = "write callbacks=[ModelCheckpoint(folder)]"
 _LOGGER = "write callbacks=[CSVLogger(path)], or TensorBoardLogger, WandbLogger, MLflowLogger"

@@ -11,8 +11,6 @@ import netcl.autograd as ag
 from netcl.autograd.graph import Node
 from netcl.core import Tensor
 
-__all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
-
 _levels: list[list[tuple[Tensor, Tensor]]] = []  # of each open level the dual tensors and their tangents
 
 

@@ -12,28 +12,6 @@ from netcl.core import Tensor
 from netcl.core.ops_table.dispatch import takes_out, written
 from netcl.torch.parts.functional import rms_norm as rms_norm
 
-__all__ = [
-    "allclose",
-    "aminmax",
-    "einsum",
-    "equal",
-    "histogram",
-    "pinverse",
-    "qr",
-    "repeat_interleave",
-    "rms_norm",
-    "scatter",
-    "searchsorted",
-    "slogdet",
-    "std",
-    "std_mean",
-    "svd",
-    "transpose",
-    "var",
-    "var_mean",
-    "where",
-]
-
 
 def _with_out(function: Any) -> Callable[..., Tensor]:
     """A function that makes a tensor, with ``out=``: the tensor that the values are written into."""

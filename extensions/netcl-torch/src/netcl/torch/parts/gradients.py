@@ -12,7 +12,6 @@ from netcl.autograd.backward import backward_from
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
 
-__all__ = ["Variable", "backward", "grad", "gradcheck", "gradgradcheck"]
 TORCH_NAMES = ("Variable", "gradcheck", "gradgradcheck", "once_differentiable")
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import netcl.optim
 
-__all__ = ["SGD"]
-
 
 class SGD(netcl.optim.SGD):
     """Gradient descent with momentum; the learning rate is PyTorch's 1e-3 unless given."""

@@ -174,12 +174,9 @@ class DistributedDataParallel(Module):
 
     def _copy_of_rank_0(self, tensors: Sequence[Tensor]) -> None:
         if self.process_group.size > 1:
-            from netcl.distributed.flat import by_dtype, flatten_tensors, unflatten_into
+            from netcl.distributed.flat import move_flat
 
-            for same in by_dtype(tensors):
-                flat = flatten_tensors(same, same[0])
-                self.process_group.broadcast(flat)
-                unflatten_into(flat, same)
+            move_flat(self.process_group.broadcast, tensors)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The model's result for the inputs of this rank."""

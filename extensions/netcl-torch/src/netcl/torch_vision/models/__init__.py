@@ -8,38 +8,10 @@ from typing import Any
 from netcl.core.errors import UnsupportedError
 from netcl.torch_vision.models import branched, feature_extraction, inverted, plain, resnet, staged
 from netcl.torch_vision.models.blocks import BUILDERS
-from netcl.torch_vision.models.resnet import (
-    ResNet,
-    resnet18,
-    resnet34,
-    resnet50,
-    resnet101,
-    resnet152,
-    resnext50_32x4d,
-    resnext101_32x8d,
-    resnext101_64x4d,
-    wide_resnet50_2,
-    wide_resnet101_2,
-)
+from netcl.torch_vision.models.resnet import ResNet
 from netcl.torch_vision.refused import Refusals
 
-__all__ = [
-    "ResNet",
-    "feature_extraction",
-    "get_model",
-    "list_models",
-    "resnet",
-    "resnet101",
-    "resnet152",
-    "resnet18",
-    "resnet34",
-    "resnet50",
-    "resnext101_32x8d",
-    "resnext101_64x4d",
-    "resnext50_32x4d",
-    "wide_resnet101_2",
-    "wide_resnet50_2",
-]
+__all__ = ["ResNet", "feature_extraction", "get_model", "list_models", "resnet", *resnet.RESNETS]
 
 # Modules of torchvision with the file that has their classes and builders.
 FAMILIES: dict[str, ModuleType] = {

@@ -11,18 +11,6 @@ from netcl import nn
 from netcl.core import Tensor
 from netcl.core.errors import UnsupportedError
 
-__all__ = [
-    "BUILDERS",
-    "Conv2dNormActivation",
-    "LayerNorm2d",
-    "Permute",
-    "SqueezeExcitation",
-    "StochasticDepth",
-    "builders",
-    "divisible",
-    "initialize",
-]
-
 BUILDERS: dict[str, Callable[..., Any]] = {}
 
 

@@ -17,24 +17,6 @@ from netcl.nn.resnet import ResNet as PlainResNet
 from netcl.torch_vision.models.blocks import builders
 from netcl.torch_vision.refused import refused
 
-__all__ = [
-    "BasicBlock",
-    "Bottleneck",
-    "ResNet",
-    "conv1x1",
-    "conv3x3",
-    "resnet101",
-    "resnet152",
-    "resnet18",
-    "resnet34",
-    "resnet50",
-    "resnext101_32x8d",
-    "resnext101_64x4d",
-    "resnext50_32x4d",
-    "wide_resnet101_2",
-    "wide_resnet50_2",
-]
-
 Norm = Callable[..., nn.Module]
 
 
@@ -134,7 +116,7 @@ class ResNet(PlainResNet):
 
 
 # Of each builder: the block, the layers of the stages, the title, and its keywords.
-_BUILDERS: dict[str, tuple[Any, tuple[int, ...], str, dict[str, int]]] = {
+RESNETS: dict[str, tuple[Any, tuple[int, ...], str, dict[str, int]]] = {
     "resnet18": (BasicBlock, (2, 2, 2, 2), "ResNet-18", {}),
     "resnet34": (BasicBlock, (3, 4, 6, 3), "ResNet-34", {}),
     "resnet50": (Bottleneck, (3, 4, 6, 3), "ResNet-50", {}),
@@ -152,20 +134,8 @@ _BUILDERS: dict[str, tuple[Any, tuple[int, ...], str, dict[str, int]]] = {
 }  # fmt: skip
 
 
-def _built(name: str) -> Callable[..., ResNet]:
-    block, layers, title, shape = _BUILDERS[name]
-    return builders(partial(ResNet, block, layers), title, {name: shape})[name]
-
-
-resnet18: Callable[..., ResNet] = _built("resnet18")
-resnet34: Callable[..., ResNet] = _built("resnet34")
-resnet50: Callable[..., ResNet] = _built("resnet50")
-resnet101: Callable[..., ResNet] = _built("resnet101")
-resnet152: Callable[..., ResNet] = _built("resnet152")
-resnext50_32x4d: Callable[..., ResNet] = _built("resnext50_32x4d")
-resnext101_32x8d: Callable[..., ResNet] = _built("resnext101_32x8d")
-resnext101_64x4d: Callable[..., ResNet] = _built("resnext101_64x4d")
-wide_resnet50_2: Callable[..., ResNet] = _built("wide_resnet50_2")
-wide_resnet101_2: Callable[..., ResNet] = _built("wide_resnet101_2")
+for _name, (_block, _layers, _title, _shape) in RESNETS.items():
+    globals().update(builders(partial(ResNet, _block, _layers), _title, {_name: _shape}))
+__all__ = ["BasicBlock", "Bottleneck", "ResNet", "conv1x1", "conv3x3", *RESNETS]
 
 __getattr__, __dir__ = refused("models.resnet", globals())

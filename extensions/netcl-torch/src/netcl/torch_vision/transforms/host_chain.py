@@ -14,8 +14,6 @@ from netcl.data.transforms import Lambda, TenCrop, ToPILImage, Transform, v2
 from netcl.data.transforms.classes import FiveCrop
 from netcl.torch_vision.tensors import tensor_of
 
-__all__ = ["run"]
-
 _MODULES = ("netcl.data.transforms.classes", "netcl.data.transforms.auto", "netcl.data.transforms.v2")
 # Transforms of which the result is no image, or that call a function of the program.
 _OTHERS = (FiveCrop, Lambda, TenCrop, ToPILImage, v2.Identity, v2.Lambda)

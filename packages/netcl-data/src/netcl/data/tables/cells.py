@@ -16,8 +16,6 @@ import numpy.typing as npt
 from netcl.data.errors import DataFileError
 from netcl.data.tables.packed_texts import PackedTexts
 
-__all__ = ["MISSING_VALUES", "Cells", "Chunk", "TableError"]
-
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
@@ -51,6 +49,12 @@ class Cells:
     def error(self, index: int, problem: str) -> TableError:
         """Returns an error about one cell."""
         return TableError(f"{self.place(index)}, column {self.name!r}: {problem}")
+
+    def refuse(self, wrong: Mask, problem: str) -> None:
+        """Raises the error about the first wrong cell, which begins with its text."""
+        at = first_of(wrong)
+        if at is not None:
+            raise self.error(at, f"{self.shown(at)} {problem}")
 
     def shown(self, index: int) -> str:
         """Returns a cell for a message, at most 80 characters."""

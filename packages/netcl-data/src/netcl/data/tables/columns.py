@@ -13,8 +13,6 @@ import numpy.typing as npt
 from netcl.data.sample_random import sample_keys
 from netcl.data.tables.cells import Cells, TableError, first_of
 
-__all__ = ["KINDS", "ColumnFacts", "Moments", "kind_of"]
-
 KINDS = ("number", "category", "date", "text", "empty")
 # Distinct texts that are counted; a column with more is no category.
 _DISTINCT = 10_000

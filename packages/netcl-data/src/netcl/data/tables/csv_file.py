@@ -19,8 +19,6 @@ from netcl.data.reading import opened
 from netcl.data.tables.cells import Cells, Chunk, TableError, pieces
 from netcl.data.tables.packed_texts import PackedTexts, columns_of
 
-__all__ = ["CSVSource"]
-
 # Characters of a line and of a cell: a file without line ends, or with a quote that never closes, ends here.
 _LONGEST = 1 << 20
 # Characters that are read at once.

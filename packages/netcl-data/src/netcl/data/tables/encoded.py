@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from netcl.data.dataset import ArrayDataset
 
-__all__ = ["TableDataset", "write_rows"]
-
 # Of a .npy file: room for a shape of any size.
 _HEAD = 192
 

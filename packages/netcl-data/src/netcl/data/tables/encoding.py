@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from netcl.data.tables.cells import Cells, TableError, first_of
 
-__all__ = ["INPUTS", "CategoryInput", "DateInput", "EmbeddingInput", "Input", "NumberInput", "plain", "rebuilt"]
-
 _DAY, _YEAR, _WEEK = 86400.0, 365.2425 * 86400.0, 7 * 86400.0
 _MONDAY = 4 * _DAY  # 1970-01-05
 
@@ -59,9 +57,7 @@ class NumberInput(Input):
 
     def encode(self, cells: Cells) -> npt.NDArray[np.float32]:
         values, wrong = cells.numbers()
-        at = first_of(wrong)
-        if at is not None:
-            raise cells.error(at, f"{cells.shown(at)} is no number within float32, as the column had in training")
+        cells.refuse(wrong, "is no number within float32, as the column had in training")
         missing = np.isnan(values)
         filled = _filled(cells, values, missing, self.fill)
         columns = [(filled - self.mean) / self.std, *([missing] if self.flag else [])]
@@ -88,9 +84,7 @@ class DateInput(Input):
 
     def encode(self, cells: Cells) -> npt.NDArray[np.float32]:
         values, wrong = cells.dates(self.pattern)
-        at = first_of(wrong)
-        if at is not None:
-            raise cells.error(at, f"{cells.shown(at)} is no date, as the column had in training")
+        cells.refuse(wrong, "is no date, as the column had in training")
         values = _filled(cells, values, np.isnan(values), self.fill)
         columns = [(values - self.mean) / self.std]
         for period, start in ((_YEAR, 0.0), (_WEEK, _MONDAY), (_DAY, 0.0))[: 3 if self.hours else 2]:
@@ -158,9 +152,7 @@ def _ids(cells: Cells, values: list[str], unseen: str) -> npt.NDArray[np.int64]:
     ids = np.array([places.get(text, 0) for text in cells.texts()], np.int64)
     ids[missing] = places.get("", 0)
     if unseen == "error":
-        at = first_of((ids == 0) & ~missing)
-        if at is not None:
-            raise cells.error(at, f"{cells.shown(at)} was not seen in training; unseen='zeros' encodes it as zeros")
+        cells.refuse((ids == 0) & ~missing, "was not seen in training; unseen='zeros' encodes it as zeros")
     return ids
 
 

@@ -25,8 +25,6 @@ from netcl.data.tables.encoding import (
 from netcl.data.tables.sources import Source
 from netcl.data.tables.targets import TARGETS, ClassTarget, LabelsTarget, NumberTarget, Target, held
 
-__all__ = ["TableEncoding", "fit"]
-
 Arrays = tuple[npt.NDArray[Any], ...]
 
 _TASKS = ("auto", "classification", "regression", "multilabel")

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["PackedTexts", "columns_of"]
-
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
 

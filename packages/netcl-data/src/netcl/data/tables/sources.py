@@ -21,8 +21,6 @@ from netcl.data.reading import opened
 from netcl.data.tables.cells import Cells, Chunk, TableError, pieces
 from netcl.data.tables.csv_file import CSVSource
 
-__all__ = ["Source", "source_of"]
-
 _PARQUET = (".parquet", ".pq")
 
 
@@ -79,7 +77,7 @@ def _frame_columns(frame: Any, library: str) -> dict[str, Any]:
     if len({str(name) for name in names}) != len(names):
         raise TableError(f"the {library} table has two columns of one name: {', '.join(map(str, names))}")
     if library == "polars":
-        return {str(name): _polars(frame.get_column(name)) for name in names}
+        return {str(name): _listed(frame.get_column(name).to_list(), frame.schema[name]) for name in names}
     return {str(name): _pandas(frame[name]) for name in names}
 
 
@@ -94,22 +92,21 @@ def _pandas(series: Any) -> Any:
     return _texts(series.astype(object).tolist(), missing)
 
 
-def _polars(series: Any) -> Any:
-    kind = str(series.dtype)
-    if kind.startswith(("Int", "UInt", "Float", "Bool", "Decimal")):
-        return np.array([np.nan if value is None else float(value) for value in series.to_list()], np.float64)
-    if kind.startswith(("Date", "Datetime")):
-        return np.array([_date(value) for value in series.to_list()], "datetime64[s]")
-    return _texts(series.to_list())
+# The beginnings of the names of types, in lower case.
+_NUMBERS, _DATES = ("int", "uint", "float", "double", "halffloat", "bool", "decimal"), ("timestamp", "date")
+
+
+def _listed(values: list[Any], kind: Any) -> Any:
+    """Returns the values of a column of polars or pyarrow of the type ``kind``."""
+    if str(kind).lower().startswith(_NUMBERS):
+        return np.array([np.nan if value is None else float(value) for value in values], np.float64)
+    if str(kind).lower().startswith(_DATES):
+        return np.array([_date(value) for value in values], "datetime64[s]")
+    return _texts(values)
 
 
 def _arrow(column: Any) -> Any:
-    kind = str(column.type)
-    if kind.startswith(("int", "uint", "float", "double", "halffloat", "bool", "decimal")):
-        return np.array([np.nan if value is None else float(value) for value in column.to_pylist()], np.float64)
-    if kind.startswith(("timestamp", "date")):
-        return np.array([_date(value) for value in column.to_pylist()], "datetime64[s]")
-    return _texts(column.to_pylist())
+    return _listed(column.to_pylist(), column.type)
 
 
 def _date(value: Any) -> Any:

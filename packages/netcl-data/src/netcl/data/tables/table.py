@@ -19,8 +19,6 @@ from netcl.data.tables.columns import KINDS, ColumnFacts, kind_of
 from netcl.data.tables.fitting import TableEncoding, fit
 from netcl.data.tables.sources import Source, source_of
 
-__all__ = ["Table"]
-
 # Rows that are in memory at once while a table is read.
 _ROWS = 8192
 

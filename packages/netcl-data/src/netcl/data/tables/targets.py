@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 from netcl.data.tables.cells import Cells, Chunk, first_of
 
-__all__ = ["TARGETS", "ClassTarget", "LabelsTarget", "NumberTarget", "Target"]
-
 _YES, _NO = ("1", "true", "yes", "y", "t"), ("0", "false", "no", "n", "f", "")
 
 
@@ -63,10 +61,7 @@ class ClassTarget(Target):
         _present(cells)
         places = {value: place for place, value in enumerate(self.classes)}
         ids = np.fromiter((places.get(text, -1) for text in cells.texts()), np.int64, len(cells))
-        at = first_of(ids < 0)
-        if at is not None:
-            known = ", ".join(self.classes[:20])
-            raise cells.error(at, f"{cells.shown(at)} is no class that was seen in training; known are {known}")
+        cells.refuse(ids < 0, f"is no class that was seen in training; known are {', '.join(self.classes[:20])}")
         return ids
 
     def decode(self, outputs: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -90,9 +85,7 @@ class NumberTarget(Target):
             cells = chunk.columns[name]
             _present(cells)
             values, wrong = cells.numbers()
-            at = first_of(wrong)
-            if at is not None:
-                raise cells.error(at, f"{cells.shown(at)} is no number within float32")
+            cells.refuse(wrong, "is no number within float32")
             columns.append((values - mean) / std)
         return np.stack(columns, axis=1).astype(np.float32)
 

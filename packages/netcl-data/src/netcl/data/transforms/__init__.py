@@ -15,93 +15,57 @@ Example:
 
 from __future__ import annotations
 
-from netcl.data.transforms import functional, v2
-from netcl.data.transforms.auto import RandAugment, TrivialAugmentWide
-from netcl.data.transforms.classes import (
-    CenterCrop,
-    ColorJitter,
-    Compose,
-    ConvertImageDtype,
-    FiveCrop,
-    GaussianBlur,
-    Grayscale,
-    Lambda,
-    LinearTransformation,
-    Normalize,
-    Pad,
-    PILToTensor,
-    RandomAdjustSharpness,
-    RandomAffine,
-    RandomApply,
-    RandomAutocontrast,
-    RandomChoice,
-    RandomCrop,
-    RandomEqualize,
-    RandomErasing,
-    RandomGrayscale,
-    RandomHorizontalFlip,
-    RandomInvert,
-    RandomOrder,
-    RandomPerspective,
-    RandomPosterize,
-    RandomResizedCrop,
-    RandomRotation,
-    RandomSolarize,
-    RandomTransforms,
-    RandomVerticalFlip,
-    Resize,
-    TenCrop,
-    ToPILImage,
-    ToTensor,
-    Transform,
-)
-from netcl.data.transforms.draws import Draws, use_draws
-from netcl.data.transforms.images import Image, InterpolationMode, register_image_type
+from netcl.data.transforms import functional as functional
+from netcl.data.transforms import v2 as v2
+from netcl.data.transforms.auto import RandAugment as RandAugment
+from netcl.data.transforms.auto import TrivialAugmentWide as TrivialAugmentWide
+from netcl.data.transforms.classes import CenterCrop as CenterCrop
+from netcl.data.transforms.classes import ColorJitter as ColorJitter
+from netcl.data.transforms.classes import Compose as Compose
+from netcl.data.transforms.classes import ConvertImageDtype as ConvertImageDtype
+from netcl.data.transforms.classes import FiveCrop as FiveCrop
+from netcl.data.transforms.classes import GaussianBlur as GaussianBlur
+from netcl.data.transforms.classes import Grayscale as Grayscale
+from netcl.data.transforms.classes import Lambda as Lambda
+from netcl.data.transforms.classes import LinearTransformation as LinearTransformation
+from netcl.data.transforms.classes import Normalize as Normalize
+from netcl.data.transforms.classes import Pad as Pad
+from netcl.data.transforms.classes import PILToTensor as PILToTensor
+from netcl.data.transforms.classes import RandomAdjustSharpness as RandomAdjustSharpness
+from netcl.data.transforms.classes import RandomAffine as RandomAffine
+from netcl.data.transforms.classes import RandomApply as RandomApply
+from netcl.data.transforms.classes import RandomAutocontrast as RandomAutocontrast
+from netcl.data.transforms.classes import RandomChoice as RandomChoice
+from netcl.data.transforms.classes import RandomCrop as RandomCrop
+from netcl.data.transforms.classes import RandomEqualize as RandomEqualize
+from netcl.data.transforms.classes import RandomErasing as RandomErasing
+from netcl.data.transforms.classes import RandomGrayscale as RandomGrayscale
+from netcl.data.transforms.classes import RandomHorizontalFlip as RandomHorizontalFlip
+from netcl.data.transforms.classes import RandomInvert as RandomInvert
+from netcl.data.transforms.classes import RandomOrder as RandomOrder
+from netcl.data.transforms.classes import RandomPerspective as RandomPerspective
+from netcl.data.transforms.classes import RandomPosterize as RandomPosterize
+from netcl.data.transforms.classes import RandomResizedCrop as RandomResizedCrop
+from netcl.data.transforms.classes import RandomRotation as RandomRotation
+from netcl.data.transforms.classes import RandomSolarize as RandomSolarize
+from netcl.data.transforms.classes import RandomTransforms as RandomTransforms
+from netcl.data.transforms.classes import RandomVerticalFlip as RandomVerticalFlip
+from netcl.data.transforms.classes import Resize as Resize
+from netcl.data.transforms.classes import TenCrop as TenCrop
+from netcl.data.transforms.classes import ToPILImage as ToPILImage
+from netcl.data.transforms.classes import ToTensor as ToTensor
+from netcl.data.transforms.classes import Transform as Transform
+from netcl.data.transforms.draws import Draws as Draws
+from netcl.data.transforms.draws import use_draws as use_draws
+from netcl.data.transforms.images import Image as Image
+from netcl.data.transforms.images import InterpolationMode as InterpolationMode
+from netcl.data.transforms.images import register_image_type as register_image_type
 
 __all__ = [
-    "CenterCrop",
-    "ColorJitter",
-    "Compose",
-    "ConvertImageDtype",
-    "Draws",
-    "FiveCrop",
-    "GaussianBlur",
-    "Grayscale",
-    "Image",
-    "InterpolationMode",
-    "Lambda",
-    "LinearTransformation",
-    "Normalize",
-    "PILToTensor",
-    "Pad",
-    "RandAugment",
-    "RandomAdjustSharpness",
-    "RandomAffine",
-    "RandomApply",
-    "RandomAutocontrast",
-    "RandomChoice",
-    "RandomCrop",
-    "RandomEqualize",
-    "RandomErasing",
-    "RandomGrayscale",
-    "RandomHorizontalFlip",
-    "RandomInvert",
-    "RandomOrder",
-    "RandomPerspective",
-    "RandomPosterize",
-    "RandomResizedCrop",
-    "RandomRotation",
-    "RandomSolarize",
-    "RandomTransforms",
-    "RandomVerticalFlip",
-    "Resize",
-    "TenCrop",
-    "ToPILImage",
-    "ToTensor",
-    "Transform",
-    "TrivialAugmentWide",
-    "functional",
-    "register_image_type",
-    "use_draws",
-    "v2",
+    *("functional", "v2"),
+    *(
+        name
+        for name, value in globals().items()
+        if getattr(value, "__module__", "").startswith("netcl.") and name[0] != "_"
+    ),
 ]

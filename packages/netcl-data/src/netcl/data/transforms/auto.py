@@ -14,8 +14,6 @@ from netcl.data.transforms import functional as F
 from netcl.data.transforms.classes import Fill, Interpolation, Transform
 from netcl.data.transforms.images import InterpolationMode, interpolation_mode, is_pil
 
-__all__ = ["Chosen", "RandAugment", "TrivialAugmentWide"]
-
 Array = npt.NDArray[Any]
 # Strengths of a change by its bin, None for a change that has none, and True if their sign is drawn too.
 Space = dict[str, tuple[Array | None, bool]]

@@ -8,8 +8,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Draws", "NumpyDraws", "current", "use_draws"]
-
 
 class Draws(Protocol):
     """A source of random numbers for transforms."""

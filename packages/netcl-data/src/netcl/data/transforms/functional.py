@@ -16,7 +16,6 @@ import numpy.typing as npt
 from netcl.data.transforms import color, geometry
 from netcl.data.transforms.images import (
     Image,
-    InterpolationMode,
     array_of,
     as_planes,
     interpolation_mode,
@@ -26,46 +25,8 @@ from netcl.data.transforms.images import (
     pillow,
     planes_of,
 )
+from netcl.data.transforms.images import InterpolationMode as InterpolationMode
 from netcl.data.transforms.resampling import resize_planes
-
-__all__ = [
-    "InterpolationMode",
-    "adjust_brightness",
-    "adjust_contrast",
-    "adjust_gamma",
-    "adjust_hue",
-    "adjust_saturation",
-    "adjust_sharpness",
-    "affine",
-    "autocontrast",
-    "center_crop",
-    "convert_image_dtype",
-    "crop",
-    "equalize",
-    "erase",
-    "five_crop",
-    "gaussian_blur",
-    "get_dimensions",
-    "get_image_num_channels",
-    "get_image_size",
-    "hflip",
-    "invert",
-    "normalize",
-    "pad",
-    "perspective",
-    "pil_to_tensor",
-    "posterize",
-    "resize",
-    "resized_crop",
-    "rgb_to_grayscale",
-    "rotate",
-    "solarize",
-    "ten_crop",
-    "to_grayscale",
-    "to_pil_image",
-    "to_tensor",
-    "vflip",
-]
 
 Array = npt.NDArray[Any]
 Size = int | Sequence[int]
@@ -638,3 +599,9 @@ def gaussian_blur(img: Any, kernel_size: Size, sigma: float | Sequence[float] | 
     planes = planes_of(img)
     blurred = geometry.gaussian_blur(planes.array, (sizes[0], sizes[1]), (widths[0], widths[1]))
     return planes.write(blurred)
+
+
+__all__ = [
+    "InterpolationMode",
+    *(name for name, value in globals().items() if getattr(value, "__module__", "") == __name__ and name[0] != "_"),
+]

@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from netcl.data.transforms.images import InterpolationMode
 
-__all__ = ["affine_matrix", "crop", "expanded_size", "gaussian_blur", "pad", "perspective_coefficients", "warp"]
-
 Array = npt.NDArray[Any]
 
 # PyTorch's names of the modes of padding, and NumPy's.

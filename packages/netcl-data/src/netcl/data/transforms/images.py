@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Image", "InterpolationMode", "Planes", "is_image", "is_pil", "pillow", "planes_of", "register_image_type"]
-
 Array = npt.NDArray[Any]
 
 

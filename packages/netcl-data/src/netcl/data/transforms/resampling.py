@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from netcl.data.transforms.images import InterpolationMode
 
-__all__ = ["resize_planes"]
-
 Array = npt.NDArray[Any]
 # Pillow stores the weights of 8-bit images with 32 - 8 - 2 bits of fraction.
 _BITS = 22

@@ -21,63 +21,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from netcl.data.transforms import auto, classes, color, draws
-from netcl.data.transforms import functional as functional
-from netcl.data.transforms.classes import Transform
-from netcl.data.transforms.images import Image, InterpolationMode, interpolation_mode, is_image, is_pil, planes_of
-
-__all__ = [
-    "RGB",
-    "CenterCrop",
-    "ColorJitter",
-    "Compose",
-    "ConvertImageDtype",
-    "FiveCrop",
-    "GaussianBlur",
-    "GaussianNoise",
-    "Grayscale",
-    "Identity",
-    "Image",
-    "InterpolationMode",
-    "Lambda",
-    "LinearTransformation",
-    "Normalize",
-    "PILToTensor",
-    "Pad",
-    "RandAugment",
-    "RandomAdjustSharpness",
-    "RandomAffine",
-    "RandomApply",
-    "RandomAutocontrast",
-    "RandomChannelPermutation",
-    "RandomChoice",
-    "RandomCrop",
-    "RandomEqualize",
-    "RandomErasing",
-    "RandomGrayscale",
-    "RandomHorizontalFlip",
-    "RandomInvert",
-    "RandomOrder",
-    "RandomPerspective",
-    "RandomPosterize",
-    "RandomResize",
-    "RandomResizedCrop",
-    "RandomRotation",
-    "RandomSolarize",
-    "RandomVerticalFlip",
-    "Resize",
-    "TenCrop",
-    "ToDtype",
-    "ToImage",
-    "ToPILImage",
-    "ToPureTensor",
-    "ToTensor",
-    "Transform",
-    "TrivialAugmentWide",
-    "functional",
-    "to_dtype",
-    "to_image",
-]
+from netcl.data.transforms import auto, classes, color, draws, functional, images
+from netcl.data.transforms.classes import Transform as Transform
+from netcl.data.transforms.images import Image as Image
+from netcl.data.transforms.images import InterpolationMode as InterpolationMode
 
 
 def _leaves(sample: Any) -> list[Any]:
@@ -103,8 +50,8 @@ def _mapped(sample: Any, function: Callable[[Any], Any]) -> Any:
 def _images_in(sample: Any) -> list[Any]:
     """Returns the images of a sample: PIL images and Images, else the first array or tensor that can be one."""
     leaves = _leaves(sample)
-    marked = [leaf for leaf in leaves if is_pil(leaf) or isinstance(leaf, Image)]
-    return marked or [leaf for leaf in leaves if is_image(leaf) and len(leaf.shape) >= 2][:1]
+    marked = [leaf for leaf in leaves if images.is_pil(leaf) or isinstance(leaf, Image)]
+    return marked or [leaf for leaf in leaves if images.is_image(leaf) and len(leaf.shape) >= 2][:1]
 
 
 _T = TypeVar("_T", bound=Transform)
@@ -204,14 +151,14 @@ class ToDtype(_Joint, shown=("dtype", "scale")):
         self.scale: bool = scale
 
     def apply(self, img: Any, drawn: Any) -> Any:
-        return img if is_pil(img) else to_dtype(img, self.dtype, self.scale)
+        return img if images.is_pil(img) else to_dtype(img, self.dtype, self.scale)
 
 
 class RGB(_Joint):
     """Converts gray images to three equal channels."""
 
     def apply(self, img: Any, drawn: Any) -> Any:
-        if is_pil(img):
+        if images.is_pil(img):
             return img.convert("RGB")
         return functional.rgb_to_grayscale(img, 3) if functional.get_image_num_channels(img) == 1 else img
 
@@ -227,10 +174,10 @@ class GaussianNoise(_Joint, shown=("mean", "sigma", "clip")):
         self.clip: bool = clip
 
     def draw(self, img: Any) -> Any:
-        return draws.current().normal(planes_of(img).array.shape)
+        return draws.current().normal(images.planes_of(img).array.shape)
 
     def apply(self, img: Any, drawn: Any) -> Any:
-        planes = planes_of(img)
+        planes = images.planes_of(img)
         if planes.array.dtype.kind != "f":
             raise ValueError(f"GaussianNoise takes floating planes, got {planes.array.dtype}: put ToDtype before it")
         noise = (drawn * self.sigma + self.mean).astype(planes.array.dtype)
@@ -245,7 +192,7 @@ class RandomChannelPermutation(_Joint):
         return draws.current().permutation(functional.get_image_num_channels(img))
 
     def apply(self, img: Any, drawn: Any) -> Any:
-        planes = planes_of(img)
+        planes = images.planes_of(img)
         return planes.write(np.ascontiguousarray(planes.array[..., drawn, :, :]))
 
 
@@ -261,7 +208,7 @@ class RandomResize(_Joint, shown=("min_size", "max_size", "interpolation", "anti
     ) -> None:
         self.min_size: int = min_size
         self.max_size: int = max_size
-        self.interpolation: InterpolationMode = interpolation_mode(interpolation)
+        self.interpolation: InterpolationMode = images.interpolation_mode(interpolation)
         self.antialias: bool | None = antialias
 
     def draw(self, img: Any) -> Any:
@@ -355,9 +302,9 @@ TenCrop: type[classes.TenCrop] = _joint(classes.TenCrop)
 
 def to_image(image: Any) -> Any:
     """Returns a PIL image or an array (H, W, C) as planes (C, H, W) of the same dtype; planes stay as they are."""
-    if is_pil(image):
+    if images.is_pil(image):
         return functional.pil_to_tensor(image)
-    planes = planes_of(image)
+    planes = images.planes_of(image)
     if isinstance(image, np.ndarray):
         return np.ascontiguousarray(planes.array).view(Image)
     return image
@@ -365,5 +312,15 @@ def to_image(image: Any) -> Any:
 
 def to_dtype(image: Any, dtype: npt.DTypeLike = np.float32, scale: bool = False) -> Any:
     """Returns planes of another dtype; ``scale`` keeps white white, else the values stay."""
-    planes = planes_of(image)
+    planes = images.planes_of(image)
     return planes.write(color.convert_dtype(planes.array, dtype, scale))
+
+
+__all__ = [
+    "functional",
+    *(
+        name
+        for name, value in globals().items()
+        if getattr(value, "__module__", "").startswith("netcl.") and name[0] != "_"
+    ),
+]

@@ -9,7 +9,7 @@ import netcl.autograd as ag
 from netcl import ops
 from netcl.core import Tensor
 from netcl.distributed.collectives import _group
-from netcl.distributed.flat import by_dtype, flatten_tensors, unflatten_into
+from netcl.distributed.flat import move_flat
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.optim.periodic_averaging import WrappedOptimizer
 from netcl.distributed.training.wire import all_reduce_compressed, check_compression
@@ -61,10 +61,7 @@ class DiLoCo(WrappedOptimizer):
         self.group: ProcessGroup = _group(process_group)
         self._compression = compression
         self._anchors: list[Tensor] = []
-        for same in by_dtype(self._trained()):
-            flat = flatten_tensors(same, same[0])
-            self.group.broadcast(flat)
-            unflatten_into(flat, same)
+        move_flat(self.group.broadcast, self._trained())
         self._anchors = [ag.Parameter(_copy(p)) for p in self._trained()]
         self.outer: SGD = SGD(self._anchors, lr=outer_lr, momentum=outer_momentum, nesterov=nesterov)
 
@@ -95,13 +92,10 @@ class DiLoCo(WrappedOptimizer):
     def sync(self) -> None:
         """Takes the outer step now; all ranks call it."""
         params = self._trained()
-        for anchor, p in zip(self._anchors, params):
-            anchor.grad = ops.sub(anchor.detach(), p.detach())
-        for same in by_dtype(self._anchors):
-            grads = [anchor.grad for anchor in same if anchor.grad is not None]
-            flat = flatten_tensors(grads, same[0])
-            all_reduce_compressed(flat, "mean", self.group, self._compression)
-            unflatten_into(flat, grads)
+        grads = [ops.sub(anchor.detach(), p.detach()) for anchor, p in zip(self._anchors, params)]
+        move_flat(all_reduce_compressed, grads, "mean", self.group, self._compression)
+        for anchor, grad in zip(self._anchors, grads):
+            anchor.grad = grad
         self.outer.step()
         self.outer.zero_grad()
         for anchor, p in zip(self._anchors, params):

@@ -9,7 +9,7 @@ from typing import Any
 from netcl.core import Tensor
 from netcl.distributed.captured import refuse_capture
 from netcl.distributed.collectives import _group
-from netcl.distributed.flat import by_dtype, flatten_tensors, unflatten_into
+from netcl.distributed.flat import move_flat
 from netcl.distributed.group import ProcessGroup
 from netcl.optim import Optimizer, Rule
 
@@ -47,10 +47,7 @@ class PeriodicModelAverager:
             tensors: list[Tensor] = []
             for entry in params:
                 tensors += entry["params"] if isinstance(entry, Mapping) else [entry]
-            for same in by_dtype(p for p in tensors if p.requires_grad):
-                flat = flatten_tensors(same, same[0])
-                self.process_group.all_reduce(flat, "mean")
-                unflatten_into(flat, same)
+            move_flat(self.process_group.all_reduce, (p for p in tensors if p.requires_grad), "mean")
         self.step += 1
 
 

@@ -13,7 +13,7 @@ from netcl.core import Tensor
 from netcl.core.device import manager
 from netcl.core.errors import UnsupportedError
 from netcl.distributed.collectives import _group
-from netcl.distributed.flat import by_dtype, flatten_tensors, unflatten_into
+from netcl.distributed.flat import move_flat
 from netcl.distributed.group import ProcessGroup
 from netcl.distributed.objects import gathered_objects
 from netcl.distributed.optim.gradient_shards import GradientShards
@@ -98,10 +98,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         self.optim._hooks.inside = True  # this optimizer calls the hooks, also the ones of all optimizers
         self._complete = True
         if shard_gradients:
-            for same in by_dtype(self._trained()):
-                flat = flatten_tensors(same, same[0])
-                self.group.broadcast(flat)
-                unflatten_into(flat, same)
+            move_flat(self.group.broadcast, self._trained())
             self._connect()
 
     # -- the parts of the ranks ----------------------------------------------------------------------------------------

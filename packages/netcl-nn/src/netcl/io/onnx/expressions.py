@@ -14,53 +14,9 @@ from netcl.core.errors import UnsupportedError
 from netcl.core.expr import Apply, Const, Expr, Index, Load, Reduce, Scalar
 from netcl.core.layout import broadcast_shapes
 from netcl.io.onnx.graph import Graph, Pair, Value
+from netcl.io.onnx.node import OF_OPS
 from netcl.io.onnx.tracing import TracedOp
 
-# Primitives that have another name in ONNX.
-_SAME = {
-    "add": "Add",
-    "sub": "Sub",
-    "mul": "Mul",
-    "div": "Div",
-    "neg": "Neg",
-    "abs": "Abs",
-    "sign": "Sign",
-    "maximum": "Max",
-    "minimum": "Min",
-    "pow": "Pow",
-    "sqrt": "Sqrt",
-    "exp": "Exp",
-    "log": "Log",
-    "sin": "Sin",
-    "cos": "Cos",
-    "tan": "Tan",
-    "asin": "Asin",
-    "acos": "Acos",
-    "atan": "Atan",
-    "sinh": "Sinh",
-    "cosh": "Cosh",
-    "tanh": "Tanh",
-    "asinh": "Asinh",
-    "acosh": "Acosh",
-    "atanh": "Atanh",
-    "sigmoid": "Sigmoid",
-    "erf": "Erf",
-    "floor": "Floor",
-    "ceil": "Ceil",
-    "round": "Round",
-    "eq": "Equal",
-    "lt": "Less",
-    "le": "LessOrEqual",
-    "gt": "Greater",
-    "ge": "GreaterOrEqual",
-    "isnan": "IsNaN",
-    "isinf": "IsInf",
-    "logical_and": "And",
-    "logical_or": "Or",
-    "logical_xor": "Xor",
-    "logical_not": "Not",
-    "where": "Where",
-}
 _REDUCTIONS = {"sum": "Sum", "prod": "Prod", "max": "Max", "min": "Min"}
 
 
@@ -140,8 +96,8 @@ class _Writer:
             return self.graph.cast(values[0], node.dtype)
         if name in ("stop_gradient", "require"):
             return values[len(values) // 2]
-        if name in _SAME:
-            return self._node(_SAME[name], node.dtype, *values)
+        if name in OF_OPS:
+            return self._node(OF_OPS[name], node.dtype, *values)
         if name not in _COMPOSED:
             raise UnsupportedError(f"{self.name}: ONNX has no {name}", op=self.name)
         return _COMPOSED[name](self, node.dtype, *values)

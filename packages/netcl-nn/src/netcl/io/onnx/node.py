@@ -43,6 +43,26 @@ class Node:
 
 Operator = Callable[..., Any]
 
+# Operators that are one elementwise op, by the name of the op, for both directions.
+OF_OPS: Mapping[str, str] = {
+    **{
+        name.lower(): name
+        for name in (
+            *("Abs", "Acos", "Acosh", "Add", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Div", "Erf"),
+            *("Exp", "Floor", "IsInf", "IsNaN", "Log", "Mul", "Neg", "Pow", "Round", "Sigmoid", "Sign", "Sin"),
+            *("Sinh", "Sqrt", "Sub", "Tan", "Tanh", "Where"),
+        )
+    },
+    "eq": "Equal",
+    "ge": "GreaterOrEqual",
+    "gt": "Greater",
+    "le": "LessOrEqual",
+    "lt": "Less",
+    **{f"logical_{name.lower()}": name for name in ("And", "Not", "Or", "Xor")},
+    "maximum": "Max",
+    "minimum": "Min",
+}
+
 
 def host(value: Given) -> Any:
     """Returns the values as an array."""

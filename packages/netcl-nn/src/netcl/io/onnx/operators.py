@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.dtypes import canonical, is_floating
-from netcl.io.onnx.node import Given, Node, Operator, axes_of, host, numbers
+from netcl.io.onnx.node import OF_OPS, Given, Node, Operator, axes_of, host, numbers
 
 # -- elementwise -------------------------------------------------------------------------------------------------------
 
@@ -182,34 +182,14 @@ def _topk(node: Node, x: Any, k: Given = None) -> Any:
 
 
 OPERATORS: dict[str, Operator] = {
+    **{name: _plain(getattr(ag, op)) for op, name in OF_OPS.items()},
+    **{f"Bitwise{name}": _plain(getattr(ag, f"bitwise_{name.lower()}")) for name in ("And", "Not", "Or", "Xor")},
     **{
         name: _plain(getattr(ag, name.lower()))
-        for name in (
-            *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Erf", "Exp", "Floor"),
-            *("IsNaN", "Log", "Mish", "Neg", "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Sin", "Sinh", "Sqrt"),
-            *("Tan", "Tanh", "Add", "Sub", "Mul", "MatMul", "Where", "Softplus", "Softsign"),
-        )
+        for name in ("MatMul", "Mish", "Reciprocal", "Relu", "Softplus", "Softsign")
     },
-    **{
-        name: _plain(cast("Callable[..., Any]", function))
-        for name, function in {
-            "Identity": lambda x: x,
-            "Equal": ag.eq,
-            "Less": ag.lt,
-            "LessOrEqual": ag.le,
-            "Greater": ag.gt,
-            "GreaterOrEqual": ag.ge,
-            "And": ag.logical_and,
-            "Or": ag.logical_or,
-            "Xor": ag.logical_xor,
-            "Not": ag.logical_not,
-            "HardSwish": lambda x: x * _hard_sigmoid(x, 1.0 / 6.0, 0.5),
-            "BitwiseAnd": ag.bitwise_and,
-            "BitwiseOr": ag.bitwise_or,
-            "BitwiseXor": ag.bitwise_xor,
-            "BitwiseNot": ag.bitwise_not,
-        }.items()
-    },
+    "Identity": _plain(lambda x: x),
+    "HardSwish": _plain(lambda x: x * _hard_sigmoid(x, 1.0 / 6.0, 0.5)),
     "Max": _folded(ag.maximum),
     "Min": _folded(ag.minimum),
     "Sum": _folded(ag.add),

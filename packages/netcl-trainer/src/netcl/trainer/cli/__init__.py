@@ -13,8 +13,6 @@ from typing import Any, NoReturn
 
 from netcl.trainer.cli.help_texts import ABOUT, ENDS, EXAMPLES
 
-__all__ = ["main", "parser"]
-
 
 class _Parser(argparse.ArgumentParser):
     """A parser that ends its errors with the command or option probably meant."""

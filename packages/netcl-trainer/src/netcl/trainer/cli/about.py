@@ -11,8 +11,6 @@ from netcl.trainer.class_names import class_names
 from netcl.trainer.cli.tables import FittedTable, encoding_of_numbers
 from netcl.trainer.named_metrics import are_labels
 
-__all__ = ["checked", "describe"]
-
 
 def describe(loss: Any, dataset: Any, fitted: FittedTable | None) -> dict[str, Any]:
     """Returns plain values: ``task``, ``classes``, ``table`` (a TableEncoding), or ``shape``, ``mean`` and ``std`` of

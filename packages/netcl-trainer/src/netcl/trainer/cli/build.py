@@ -26,9 +26,6 @@ from netcl.trainer.cli.tables import FittedTable, fitted_table, weighted_loss
 from netcl.trainer.cli.weights import class_weights
 from netcl.trainer.named_metrics import chosen_metrics
 
-__all__ = ["Run", "build", "open_device"]
-
-
 _TABLES = ("model", "data", "optimizer", "scheduler", "trainer", "callbacks")
 # Readers of netcl.data by their names in a configuration.
 _DATASETS = {

@@ -13,8 +13,6 @@ from netcl.core import Tensor
 from netcl.core.device import device
 from netcl.trainer.cli.config import ConfigFileError
 
-__all__ = ["convert", "export"]
-
 _SUFFIX = {"onnx": ".onnx", "safetensors": ".safetensors", "torch": ".pt"}
 _FORMATS = {".netcl": "netcl", ".safetensors": "safetensors", ".pt": "torch", ".pth": "torch", ".onnx": "onnx"}
 

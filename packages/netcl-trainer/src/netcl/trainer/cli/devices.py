@@ -21,8 +21,6 @@ from netcl.core import DeviceHandle, Tensor, manager
 from netcl.core.device import device
 from netcl.core.errors import NetclError, format_bytes
 
-__all__ = ["devices", "doctor"]
-
 _SIDE = 512
 _SAMPLES = 1024  # of a training step that compares drivers: kernels take most of its time
 

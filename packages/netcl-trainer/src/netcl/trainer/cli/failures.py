@@ -9,8 +9,6 @@ from netcl.data import DataFileError, DataLoaderWorkerError
 from netcl.io import CheckpointError
 from netcl.trainer.cli.config import ConfigFileError
 
-__all__ = ["exit_code"]
-
 
 def exit_code(error: Exception) -> int | None:
     """Prints an error that needs no traceback and returns its exit code; returns None for any other error."""

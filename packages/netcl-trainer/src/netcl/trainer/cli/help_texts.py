@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ABOUT", "CONFIG", "ENDS", "EXAMPLES"]
-
 ABOUT = """\
 Train neural networks on any OpenCL device, and check and measure devices.
 

@@ -15,8 +15,6 @@ from netcl.data.image_files import opened_image, sized_planes
 from netcl.trainer.cli.config import ConfigFileError
 from netcl.trainer.cli.scaling import scaled
 
-__all__ = ["Piece", "pieces_of"]
-
 _TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 
 

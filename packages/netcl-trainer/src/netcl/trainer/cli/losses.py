@@ -9,8 +9,6 @@ from typing import Any
 import netcl.autograd as ag
 from netcl.trainer.cli.config import Table, nearest
 
-__all__ = ["named_loss", "same_shapes"]
-
 
 def _token_cross_entropy(logits: Any, target: Any) -> Any:
     """Returns the cross-entropy of logits (..., classes) and class ids (...), as models of text give them."""

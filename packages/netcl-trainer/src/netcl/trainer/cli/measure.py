@@ -29,8 +29,6 @@ if TYPE_CHECKING or "profiling" in LEVELS:
     from netcl.profiling.report import roofline
     from netcl.profiling.timing import format_seconds, timing
 
-__all__ = ["bench", "digits_step", "profile", "tune"]
-
 _SIZES = {"matmul": ((3, 3), "M N K"), "conv2d": ((7, 9), "N C H W F KH KW [STRIDE [PAD]]")}
 
 

@@ -14,8 +14,6 @@ from netcl.data import example_digits
 if TYPE_CHECKING or "profiling" in LEVELS:
     from netcl.profiling.timing import timing
 
-__all__ = ["pytorch_times"]
-
 
 def pytorch_times(runs: int) -> tuple[str, dict[str, float]]:
     """Returns PyTorch's name and version, and the median seconds of each job on the CPU; ("", {}) without PyTorch."""

@@ -21,8 +21,6 @@ from netcl.trainer.cli.predictions import Answer, Meaning, matrix_text, writer_o
 from netcl.trainer.epoch_metrics import Deviations, confusion_of
 from netcl.trainer.trainer import Trainer
 
-__all__ = ["predict"]
-
 _LARGEST_MATRIX = 20
 
 

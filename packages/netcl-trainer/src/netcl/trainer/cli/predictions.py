@@ -16,8 +16,6 @@ import numpy.typing as npt
 from netcl.data import DataFileError, TableEncoding
 from netcl.data.tables.targets import ClassTarget, LabelsTarget
 
-__all__ = ["Answer", "Meaning", "Writer", "matrix_text", "writer_of"]
-
 
 @dataclass(frozen=True)
 class Meaning:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-__all__ = ["free_folder", "last_run"]
-
 # Each run writes one of them after its first epoch.
 _FILES = ("last.netcl", "history.csv", "model.netcl")
 

@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from netcl.data import DataFileError
 
-__all__ = ["scaled"]
-
 
 def scaled(values: npt.NDArray[Any], about: dict[str, Any]) -> npt.NDArray[Any]:
     """Returns a batch as float32: bytes in [0, 1], then (x - mean) / std per channel if ``about`` has them; whole

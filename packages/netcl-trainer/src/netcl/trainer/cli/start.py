@@ -12,8 +12,6 @@ from pathlib import Path
 
 from netcl.trainer.cli.config import ConfigFileError
 
-__all__ = ["completion", "init"]
-
 _SCRIPT_FIRST = ("finetune",)  # its configuration reads a file written by the script
 
 

@@ -19,8 +19,6 @@ from netcl.trainer.cli.losses import same_shapes
 from netcl.trainer.epoch_metrics import Deviations
 from netcl.trainer.named_metrics import Chosen
 
-__all__ = ["FittedTable", "encoding_of_numbers", "fitted_table", "weighted_loss"]
-
 _READING = {"delimiter": "str", "decimal": "str", "encoding": "str", "header": "bool"}
 _FITTING = {"missing": "any", "categories": "any", "standardize": "bool", "unseen": "str", "task": "str"}
 # Read by the loaders.

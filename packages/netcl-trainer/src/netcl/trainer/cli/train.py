@@ -23,8 +23,6 @@ from netcl.trainer.cli.predictions import matrix_text
 from netcl.trainer.cli.run_folder import free_folder, last_run
 from netcl.trainer.progress import describe_logs
 
-__all__ = ["evaluate", "train"]
-
 
 def train(chosen: argparse.Namespace) -> int:
     """Trains, and writes model.netcl, history.csv, report.html and the checkpoints into the output folder."""

@@ -10,8 +10,6 @@ from netcl.trainer.class_names import class_names
 from netcl.trainer.cli.config import Table, nearest
 from netcl.trainer.cli.tables import FittedTable
 
-__all__ = ["class_weights"]
-
 
 def class_weights(table: Table, weights: Any, dataset: Any, fitted: FittedTable | None) -> list[float]:
     """Returns the weights of ``class_weights = "balanced"``, a list of numbers, or a table of names and numbers.
