@@ -13,8 +13,8 @@ from netcl import ops
 from netcl.core import Tensor
 from netcl.core.device import device
 from netcl.core.device.health import launch_log
+from netcl.core.engine.interceptors import Interceptor, Layer, interception
 from netcl.core.errors import KernelBuildError
-from netcl.core.graph.contractions import DeferredContraction
 from netcl.core.testing import masked
 
 pytestmark = pytest.mark.level("tracing")
@@ -153,22 +153,74 @@ def test_numbers_that_change_do_not_make_kernels_without_end(handle):
         assert counts == [1, 1, 1, 1, 2, 2]
 
 
-def test_an_epilogue_that_does_not_build(handle, monkeypatch):
+class Refusal(Interceptor):
+    """Refuses calls with an epilogue, as a driver that does not build their kernels."""
+
+    layer = Layer.CALL_LOG
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def __call__(self, proceed: Any, engine: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        if kwargs.get("epilogue") is None:
+            return proceed(*args, **kwargs)
+        self.calls.append(name)
+        raise KernelBuildError("text", "", "log", "device", "driver")
+
+
+def test_an_epilogue_that_does_not_build(handle):
     x, w = (Tensor.from_host(a, requires_grad=True) for a in arrays((6, 9), (5, 9)))
-    launch, refused = DeferredContraction.launch, []
+    jitted, refusal = ag.jit_compile(lambda x, w: ag.relu(ag.linear(x, w))), Refusal()
+    with interception(x.engine, refusal):
+        for _ in range(2):
+            x.grad = None
+            y = jitted(x, w)
+            y.sum().backward()
+            assert np.allclose(y.numpy(), (x.numpy() @ w.numpy().T).clip(0), atol=1e-5)
+            assert x.grad is not None
+    assert refusal.calls == ["matmul"] * (handle.backend == "cl")  # tried once
 
-    def refuse(self, epilogue):
-        if epilogue is not None:
-            refused.append(epilogue)
-            raise KernelBuildError("text", "", "log", "device", "driver")
-        return launch(self, epilogue)
 
-    monkeypatch.setattr(DeferredContraction, "launch", refuse)
-    y = ag.jit_compile(lambda x, w: ag.relu(ag.linear(x, w)))(x, w)
-    y.sum().backward()
-    assert np.allclose(y.numpy(), (x.numpy() @ w.numpy().T).clip(0), atol=1e-5)
-    assert x.grad is not None
-    assert bool(refused) == (handle.backend == "cl")
+def test_a_product_is_no_boundary(handle):
+    x, w = (Tensor.from_host(a) for a in arrays((6, 9), (5, 9)))
+    fn = lambda x, w: (x * 2.0, ag.linear(x, w), ag.relu(x) + 1.0)  # noqa: E731
+    expected = fn(x, w)
+    for _ in range(2):
+        results, count = launched(ag.jit_compile(fn), [x, w])
+        assert all(np.array_equal(a.numpy(), b.numpy()) for a, b in zip(results, expected))
+        assert handle.backend == "cpu" or count == 2  # the ops before and after the product are one kernel
+
+
+def test_a_tape_keeps_the_product(handle):
+    x, w = (Tensor.from_host(a, requires_grad=True) for a in arrays((6, 9), (5, 9)))
+    fn = lambda x, w: ag.relu(ag.linear(x, w))  # noqa: E731
+    grads = []
+    for each in (fn, ag.jit_compile(fn)):
+        with ag.Tape(retain_grads=True) as tape:
+            y = each(x, w)
+        tape.backward(y, np.ones(y.shape, np.float32))
+        assert [node.op_name for node in tape.nodes][0] == "linear"
+        assert len(tape.nodes) == 2
+        assert np.allclose(tape.nodes[0].numpy(), x.numpy() @ w.numpy().T, atol=1e-5)
+        grads.append(tape.nodes[0].grad.numpy())
+    assert np.array_equal(*grads)
+
+
+def test_an_operand_by_name(handle):
+    x, w, b = (Tensor.from_host(a, requires_grad=True) for a in arrays(*ROWS))
+    results = []
+    for each in (ag.linear, ag.jit_compile(lambda *args, **kwargs: ag.relu(ag.linear(*args, **kwargs)))):
+        y = each(x, weight=w, bias=b)
+        (y if each is not ag.linear else ag.relu(y)).sum().backward()
+        results.append([y.numpy().clip(0), x.grad.numpy(), b.grad.numpy()])
+        x.grad = w.grad = b.grad = None
+    assert all(np.array_equal(one, other) for one, other in zip(*results))
+
+
+def test_errors_are_those_of_the_op(handle):
+    x, w = (Tensor.from_host(a) for a in arrays((6, 9), (5, 8)))
+    with pytest.raises(ValueError, match=r"linear: x \(6, 9\), weight \(5, 8\)"):
+        ag.jit_compile(lambda x, w: ag.linear(x * 2.0, w))(x, w)
 
 
 def test_nothing_is_left_for_the_garbage_collector(handle):

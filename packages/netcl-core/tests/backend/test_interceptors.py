@@ -18,7 +18,6 @@ from netcl.core.device import device, manager
 from netcl.core.engine.interceptors import (
     Interceptor,
     Layer,
-    intercepted,
     interception,
     pop_interceptor,
 )
@@ -27,7 +26,9 @@ from netcl.core.engine.protocol import DeviceBackend
 from netcl.core.engine.registry import engine_for
 from netcl.core.errors import KernelBuildError
 from netcl.core.expr import Load
-from netcl.core.graph.contractions import Deferral, contraction_of
+from netcl.core.graph.call import Ref
+from netcl.core.graph.contractions import described
+from netcl.core.ops_table.table import row_of
 
 COMPUTING = [
     name
@@ -109,16 +110,13 @@ def test_an_idle_list_adds_no_call(engine: Any) -> None:
 
 def test_entries_are_passed_in_the_order_of_their_layers(engine: Any) -> None:
     seen: list[Any] = []
-    entries = [Entry(layer, seen) for layer in (Layer.FLOP_COUNT, Layer.DEFERRAL, Layer.CALL_LOG)]
+    entries = [Entry(layer, seen) for layer in (Layer.FLOP_COUNT, Layer.CALL_LOG)]
     a, b = matrices(engine)
     alone = engine.read(engine.matmul(a, b))
     with interception(engine, *entries):
         layers = [entry.layer for entry in engine.interceptors]
         assert layers == sorted(layers)
         assert np.array_equal(engine.read(engine.matmul(a, b)), alone)
-        assert seen == [(layer, "matmul") for layer in (Layer.DEFERRAL, Layer.CALL_LOG, Layer.FLOP_COUNT)]
-        seen.clear()
-        intercepted(engine, "matmul", (a, b), {}, below=Layer.DEFERRAL)
         assert seen == [(layer, "matmul") for layer in (Layer.CALL_LOG, Layer.FLOP_COUNT)]
     assert not engine.intercepting
 
@@ -222,21 +220,17 @@ def test_the_call_log_alone(engine: Any) -> None:
     assert np.allclose(engine.read(d), engine.read(a) @ engine.read(b) + engine.read(a), rtol=1e-5, atol=1e-6)
 
 
-def test_the_deferral_alone(engine: Any) -> None:
-    if engine.name != "cl":
-        pytest.skip("needs an OpenCL device: contractions of NumPy are not deferred")
+def test_a_call_is_described_and_not_run(engine: Any) -> None:
     seen: list[Any] = []
     a, b = matrices(engine)
-    alone = engine.read(engine.matmul(a, b))
-    deferral = Deferral()
-    with interception(engine, deferral, Entry(Layer.CALL_LOG, seen)):
-        deferred = engine.matmul(a, b)
-        engine.run((Load(0, "float32"),), (a,))
-        assert seen == [(Layer.CALL_LOG, "run")]
-        assert contraction_of(deferred) is deferral.deferred[0]
-        assert deferred.shape == (4, 4)
-        assert np.array_equal(deferred.numpy(), alone)
-    assert seen == [(Layer.CALL_LOG, "run"), (Layer.CALL_LOG, "matmul")]
+    with interception(engine, Entry(Layer.CALL_LOG, seen)):
+        call = described(row_of("linear"), (a, b), {})
+        assert described(row_of("linear"), (a, b), {"bias": a}) is None  # as linear refuses the shape
+        images = [each._alias((1, 1, 4, 4)) for each in (a, b)]
+        assert described(row_of("conv2d"), (*images, None, 1, 0, 1, 1, "im2col"), {}) is None  # two calls
+    assert not seen
+    assert (call.method, call.kwargs["transpose_b"], call.results) == ("matmul", True, Ref(-1, 0, (4, 4), "float32"))
+    assert [ref.number for ref in call.args] == [0, 1]
 
 
 def test_the_fallback_alone(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:

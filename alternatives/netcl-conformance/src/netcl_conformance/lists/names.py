@@ -334,7 +334,6 @@ _SIGNATURES: dict[str, dict[str, str]] = {
         "call": "(row, args, kwargs, node, recorded)",
         "materialize": "()",
         "relaxed": "",
-        "run_untraced": "(row, args, run)",
     },
     "netcl.core.engine.protocol": {
         "DeviceBackend": "",

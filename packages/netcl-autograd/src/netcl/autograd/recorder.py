@@ -38,11 +38,11 @@ def recorder(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, An
             return result
         state.trace = None  # what the op calls inside is a part of it
         try:
-            return trace.run_untraced(row, (*args, *kwargs.values()), lambda: recorder(next, row, args, kwargs))
+            return recorder(next, row, args, kwargs)
         finally:
             state.trace = trace
     if state.enabled and "out" not in kwargs:
-        wanted = _wanted(args, kwargs)
+        wanted = wanted_of(args, kwargs)
         if True in wanted:
             return _record(next, row, args, kwargs, wanted)
     result = next(row, args, kwargs)
@@ -57,7 +57,7 @@ def recorder(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, An
     return result
 
 
-def _wanted(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[bool, ...]:
+def wanted_of(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[bool, ...]:
     """Returns for each tensor among the arguments, and in lists of them, if it requires grad."""
     wanted = []
     for value in (*args, *kwargs.values()) if kwargs else args:

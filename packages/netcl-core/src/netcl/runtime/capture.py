@@ -148,14 +148,6 @@ class _Gradient:
         assign(self.before, now)
         return now if self.written else None
 
-    def put(self) -> None:
-        """Sets ``grad`` to ``after``, with as many writes in place as the step has made."""
-        after = self.after
-        if self.parameter._grad is not after:
-            self.parameter.grad = after
-        if after is not None:
-            after._storage.version = self.count
-
 
 def _take_back(calls: CallLog) -> None:
     """Takes back the counts of writes in a recorded step: nothing has been written yet."""
@@ -498,7 +490,11 @@ class Replay:
                 if storage.views is not None:
                     storage.invalidate_views()
         for gradient in step._replaced:
-            gradient.put()
+            after = gradient.after
+            if gradient.parameter._grad is not after:
+                gradient.parameter.grad = after
+            if after is not None:
+                after._storage.version = gradient.count  # with as many writes in place as the step has made
         for gradient, now in self._added:
             version = now._storage.version
             assign(now, gradient.before)

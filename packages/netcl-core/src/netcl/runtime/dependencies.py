@@ -53,7 +53,7 @@ class Dependencies:
         modules = tuple([_state_of(root) for root in self._modules.values()])
         tensors = tuple([(id(t), t.requires_grad, t.dtype, id(t.engine)) for t in self._tensors.values()])
         groups = tuple(
-            _group(optimizer, group) for optimizer in self._optimizers.values() for group in optimizer.param_groups
+            [_group(optimizer, group) for optimizer in self._optimizers.values() for group in optimizer.param_groups]
         )
         return modes.current(), modules, tensors, groups
 
@@ -120,7 +120,7 @@ def _referenced(value: Any) -> Iterator[Any]:
 
 
 def _group(optimizer: Any, group: Any) -> Hashable:
-    members = tuple((id(p), p.requires_grad) for p in group["params"])
+    members = tuple([(id(p), p.requires_grad) for p in group["params"]])
     rule = getattr(optimizer, "rule", None)
     if rule is not None and getattr(optimizer, "_has_rule", True):
         return members, rule(group), getattr(optimizer, "_bucketed", 0)

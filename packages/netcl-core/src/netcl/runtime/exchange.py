@@ -43,7 +43,9 @@ class Exchange:
             if address not in self._written and address not in addresses:
                 self._inputs.update(self._with_setters(tensor))
         arenas = [tensor for tensor in results if tensor.buffer.int_ptr in once and self._is_arenas(tensor)]
-        self._results = [(tensor, setters) for tensor in arenas for setters in self._with_setters(tensor).values()]
+        self._results = [
+            (tensor, _larger(tensor), setters) for tensor in arenas for setters in self._with_setters(tensor).values()
+        ]
 
     def _with_setters(self, tensor: Tensor) -> dict[int, Setters]:
         """Returns the functions that replace the tensor's buffer in the launches, by the tensor's identity, if any."""
@@ -75,20 +77,26 @@ class Exchange:
     def fresh(self) -> Mapping[int, Tensor]:
         """Returns new tensors that the launches write in the place of the results, by the identity of these."""
         made: dict[int, Tensor] = {}
-        for tensor, setters in self._results:
-            other = made[id(tensor)] = _fresh(tensor)
+        for tensor, size, setters in self._results:
+            other = made[id(tensor)] = _fresh(tensor, size)
             for put in setters:
                 put(other._storage.buffer)
         return made
 
 
-def _fresh(tensor: Tensor) -> Tensor:
-    """Returns a new tensor like ``tensor``, with a buffer of at least the size in the arena: larger tensors may
-    have been there before.
+def _larger(tensor: Tensor) -> int | None:
+    """Returns the size of a tensor's buffer in the arena, where larger ones may have been before; None if a new one has
+    that size.
     """
     engine: Any = tensor.engine
     handle: Any = tensor.pool_handle
-    if handle.bucket_size <= engine.pool.bucket_for(tensor.nbytes):
+    return None if handle.bucket_size <= engine.pool.bucket_for(tensor.nbytes) else handle.bucket_size
+
+
+def _fresh(tensor: Tensor, size: int | None) -> Tensor:
+    """Returns a new tensor like ``tensor``, with a buffer of ``size`` if that is not None."""
+    engine: Any = tensor.engine
+    if size is None:
         return engine.empty(tensor.shape, tensor.dtype)  # type: ignore[no-any-return]
-    whole = engine.empty((handle.bucket_size,), "uint8")
+    whole = engine.empty((size,), "uint8")
     return Tensor._wrap(engine, tensor.shape, tensor.dtype, whole.buffer, None, whole.pool_handle)

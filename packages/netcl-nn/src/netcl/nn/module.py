@@ -324,10 +324,11 @@ class Module:
             if module is None or id(module) in seen:
                 continue
             seen.add(id(module))
-            todo.extend(module._modules.values())
+            if module._modules:
+                todo.extend(module._modules.values())
             key += id(module), module.training
             for table in (module._parameters, module._buffers):
-                for tensor in table.values():
+                for tensor in table.values() if table else ():
                     if tensor is not None:
                         key += id(tensor), tensor.requires_grad, tensor.dtype, id(tensor.engine)
         return tuple(key)

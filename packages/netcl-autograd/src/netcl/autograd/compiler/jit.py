@@ -117,10 +117,10 @@ def jit_compile(fn: Callable[..., Any] | None = None, *, fast_math: bool = False
     ``@jit_compile(...)`` or ``jit_compile(model)``.
 
     The function itself runs at each call, so branches, attributes, printing and nested functions work as usual; its ops
-    are deferred and fused, if possible into one kernel forward and one backward. Contractions, reading values and
-    writing in place end a fused region. In float32 the results equal the results of the unfused ops, except that a
-    reduction or the gradient of a broadcast operand may sum in another order; ``fast_math`` allows the compiler to
-    change results (-cl-fast-relaxed-math). New shapes are traced again; 256 programs are cached.
+    are deferred and fused, if possible into one kernel forward and one backward, or into a contraction before them.
+    Reading values and writing in place end a fused region. In float32 the results equal the results of the unfused ops,
+    except that a reduction or the gradient of a broadcast operand may sum in another order; ``fast_math`` allows the
+    compiler to change results (-cl-fast-relaxed-math). New shapes are traced again; 256 programs are cached.
     """
     if fn is None:
         return lambda function: Jitted(function, fast_math)

@@ -12,13 +12,14 @@ from netcl.autograd.derive.fused_plan import fused_plan, is_fused
 from netcl.autograd.derive.region import overhead, results_kept
 from netcl.autograd.grad_node import FLOATING, GradNode, belongs
 from netcl.autograd.mode import state
-from netcl.autograd.recorder import step_of
+from netcl.autograd.recorder import step_of, wanted_of
+from netcl.autograd.rules.rule import rule_step
 from netcl.autograd.views import track_alias
 from netcl.core import Tensor
 from netcl.core.expr.cost import RECOMPUTE_BUDGET
-from netcl.core.graph.region import Region, Value
+from netcl.core.graph.region import Fused, Region, Value
 from netcl.core.graph.trace import NOT_TRACED, Cache, Trace
-from netcl.core.ops_table.dispatch import Bound, OpRow, Program
+from netcl.core.ops_table.dispatch import Bound, OpRow, Program, Record
 from netcl.core.tensor.deferred import alias_in_graph
 
 __all__ = ["Cache", "RecordedTrace", "Tracer"]
@@ -42,12 +43,18 @@ class RecordedTrace(Trace):
         """Returns False if the forward and backward kernels would recompute much of each other's values."""
         return overhead(engine, after) - overhead(engine, alone) - overhead(engine, before) <= RECOMPUTE_BUDGET
 
-    def is_last_use(self, program: Program, inputs: Sequence[Any], value: Value, slot: int) -> bool:
+    def keeps_products(self) -> bool:
+        """Returns True within a Tape, which keeps each node."""
+        return state.tape is not None
+
+    def is_last_use(self, program: Fused, slot: int) -> bool:
         """Returns True if the gradient does not need input ``slot``."""
-        if not value.requires_grad:
+        values = program.region.values
+        if not values[program.results[0]].requires_grad:
             return True
-        needs = tuple([tensor.requires_grad and tensor.dtype in FLOATING for tensor in inputs])
-        plan = fused_plan(program, [tensor.shape for tensor in inputs], needs)
+        inputs = [values[number] for number in program.region.inputs]
+        needs = tuple([value.requires_grad and value.dtype in FLOATING for value in inputs])
+        plan = fused_plan(program, [shape or value.shape for shape, value in zip(program.arranged, inputs)], needs)
         return plan is None or slot not in plan.inputs
 
     def compute(
@@ -67,10 +74,22 @@ class RecordedTrace(Trace):
                 self._steps.append(weakref.ref(step))
             for index, (value, tensor) in enumerate(zip(values, tensors)):
                 if step is not None and tensor is not None and value.requires_grad:
-                    belongs(tensor, step, index)
-                    if state.tape is not None and get_ident() == self._thread:
-                        state.tape.nodes.append(tensor)
+                    self._belongs(tensor, step, index)
         return results
+
+    def attach(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: Record, tensor: Any) -> None:
+        """Makes ``tensor``, if it requires grad, the output of the call's GradNode."""
+        if tensor.requires_grad:
+            wanted = wanted_of(args, kwargs)
+            if wanted not in record.nodes:
+                record.nodes[wanted] = rule_step(row, args, kwargs, (tensor,))
+            self._belongs(tensor, record.nodes[wanted].node(args, kwargs, (tensor,)), 0)
+
+    def _belongs(self, tensor: Any, node: GradNode, index: int) -> None:
+        """Makes ``tensor`` an output of ``node``, and notes it on the tape of the thread that is traced."""
+        belongs(tensor, node, index)
+        if state.tape is not None and get_ident() == self._thread:
+            state.tape.nodes.append(tensor)
 
     def separate(self, target: Tensor) -> None:
         """Has regions save copies of ``target``, which is about to be written: from it their gradients compute again
@@ -138,7 +157,7 @@ class Tracer:
             return result
         state.trace = None
         try:
-            return trace.run_untraced(row, (*args, *kwargs.values()), lambda: next(row, args, kwargs))
+            return next(row, args, kwargs)
         finally:
             state.trace = trace
 

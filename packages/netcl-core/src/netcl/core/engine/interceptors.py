@@ -4,8 +4,7 @@ An engine keeps its interceptors in ``engine.interceptors``, outermost first. A 
 ``engine.intercepting``, one branch, and calls its kernel module if that is False; else the call passes the entries in
 order. The order, by ``Layer``:
 
-* deferral: a contraction of a traced function is not run yet, its result is a deferred tensor;
-* call log: a captured step writes the call down;
+* call log: a captured step writes the call down, a traced function in place of running it;
 * FLOP count: the floating-point operations are told to a profiler or to a recording;
 * fallback: a call with a kernel that does not build is computed by a plainer kernel; while launches wait for their
   programs, calls are noted for that.
@@ -31,10 +30,9 @@ from netcl.core.storage.data import TensorData
 class Layer(IntEnum):
     """The order of interceptors, outermost first."""
 
-    DEFERRAL = 0
-    CALL_LOG = 1
-    FLOP_COUNT = 2
-    FALLBACK = 3
+    CALL_LOG = 0
+    FLOP_COUNT = 1
+    FALLBACK = 2
 
 
 def tensors_in(value: Any, kinds: type | tuple[type, ...] = TensorData) -> Iterator[Any]:
@@ -136,14 +134,12 @@ class interception:
             pop_interceptor(self._engine, entry)
 
 
-def intercepted(
-    engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], below: Layer | None = None
-) -> Any:
-    """Returns the engine's call ``name`` by way of its interceptors; with ``below`` only of later layers' ones."""
+def intercepted(engine: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Returns the engine's call ``name`` by way of its interceptors."""
     thread = get_ident()
     proceed: Callable[..., Any] = partial(engine.kernel(name), engine)
     for entry in reversed(engine.interceptors):
-        if (entry.thread is None or entry.thread == thread) and (below is None or entry.layer > below):
+        if entry.thread is None or entry.thread == thread:
             proceed = partial(_enter, entry, proceed, engine, name)
     return proceed(*args, **kwargs)
 

@@ -15,6 +15,8 @@ from netcl.core.engine import interceptors
 from netcl.core.expr import Expr
 from netcl.core.layout import broadcast_shapes
 from netcl.core.ops_table.program import Bound, Program
+from netcl.core.ops_table.records import Record
+from netcl.core.ops_table.table import OpRow
 from netcl.core.storage.data import TensorData
 
 
@@ -27,15 +29,25 @@ class Ref(NamedTuple):
     dtype: str
 
 
+class Op(NamedTuple):
+    """A call of an op that is one contraction: its arguments with Refs, its record, and the shape of its result."""
+
+    row: OpRow
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    record: Record
+    shape: tuple[int, ...]
+
+
 @dataclass(eq=False)
 class LoggedCall:
     """One engine call: ``args``, ``kwargs`` and ``results`` have Refs for tensors.
 
     ``reads`` are (number, version), ``writes`` numbers. ``kept``: it has side effects, so it is never eliminated.
 
-    A call of a traced function is one of a ``row`` with its ``program``, or a reshape; its scalars are places among
-    the log's. ``node``: it is one of the recorded ops. ``recorded``: gradients flow through it. ``requires`` has
-    for each operand if it requires grad.
+    A call of a traced function is one of a ``row`` with its ``program``, a reshape, or the contraction that an ``op``
+    is; its scalars are places among the log's. ``node``: it is one of the recorded ops. ``recorded``: gradients flow
+    through it. ``requires`` has for each operand if it requires grad.
     """
 
     method: str
@@ -51,6 +63,7 @@ class LoggedCall:
     node: bool = False
     recorded: bool = False
     requires: tuple[bool, ...] = ()
+    op: Op | None = None
 
     @property
     def makes(self) -> list[tuple[int, int]]:

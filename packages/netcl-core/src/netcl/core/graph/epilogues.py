@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from netcl.core.dtypes import is_floating
@@ -31,69 +32,66 @@ def is_contraction(call: LoggedCall) -> bool:
 
 
 def with_epilogue(
-    call: LoggedCall, region: Region, inputs: Sequence[Ref], value: Value, ref: Ref, scalars: Mapping[str, Any]
-) -> LoggedCall | None:
-    """Returns the contraction ``call`` with the region's ``value``, which is ``ref``, as its epilogue; None if it
-    cannot.
-
-    ``inputs`` are the region's.
-    """
-    result: Ref = call.results
-    own = [
-        at for at, operand in enumerate(inputs) if (operand.number, operand.version) == (result.number, result.version)
-    ]
-    if len(own) != 1 or inputs[own[0]].shape != result.shape or ref.shape != result.shape or ref.dtype != result.dtype:
-        return None
-    before: Epilogue = call.kwargs.get("epilogue") or Epilogue(Load(0, result.dtype))
-    operands: list[Any] = [*before.operands, *(operand for at, operand in enumerate(inputs) if at not in own)]
-    expression = epilogue_expression(before, region, own[0], value, operands, scalars)
-    if expression is None:
-        return None
-    reads = call.reads | {(operand.number, operand.version) for operand in operands}
-    named = {**call.kwargs, "epilogue": Epilogue(expression, tuple(operands))}
-    return LoggedCall(call.method, call.args, named, ref, reads, frozenset((ref.number,)), False)
-
-
-def epilogue_expression(
-    before: Epilogue,
+    call: LoggedCall,
     region: Region,
-    own: int,
+    inputs: Sequence[Ref],
     value: Value,
-    operands: Sequence[Any],
+    ref: Ref,
     scalars: Mapping[str, Any],
     exact: bool = True,
-) -> Expr | None:
-    """Returns the region's ``value`` as an epilogue of its input ``own``, the result of a contraction with the epilogue
-    ``before``, with ``operands``: the ones of ``before``, then the other inputs in their order. None if it cannot be an
-    epilogue, or if it must be ``exact`` and has a function with bits that depend on the driver.
+) -> LoggedCall | None:
+    """Returns the contraction ``call`` with the region's ``value``, which is ``ref``, as its epilogue; None if it
+    cannot, or if it must be ``exact`` and has a function with bits that depend on the driver.
 
-    Launch scalars become constants.
+    ``inputs`` are the region's. Launch scalars become constants.
     """
-    if exact and not is_exact(value.expr):
+    result: Ref = call.results
+    places = [at for at, each in enumerate(inputs) if (each.number, each.version) == (result.number, result.version)]
+    if len(places) != 1 or region.reduced is not None or (exact and not is_exact(value.expr)):
         return None
-    home = region.values[region.inputs[own]]
-    others = [at for at in range(len(region.inputs)) if at != own]
+    home, (own,) = region.values[region.inputs[places[0]]], places
+    others = {at: region.values[number] for at, number in enumerate(region.inputs) if at != own}
+    before: Epilogue = call.kwargs.get("epilogue") or Epilogue(Load(0, result.dtype))
     count = len(before.operands)
-    if not is_floating(home.dtype) or region.reduced is not None or count + len(others) > MAX_OPERANDS:
+    if (value.shape, value.axes, value.dtype) != (home.shape, home.axes, result.dtype):
         return None
-    if not all(_broadcasts(region.values[region.inputs[at]], home) for at in others):
+    if not is_floating(home.dtype) or count + len(others) > MAX_OPERANDS:
         return None
+    if not all(_broadcasts(other, home) and _fits(other, home, result) for other in others.values()):
+        return None
+    operands: list[Any] = [*before.operands, *(_along(inputs[at], result.shape) for at in others)]
     sums = rounded_to_dtype(before.expression)  # the region reads what the contraction would have stored
-    places = {at: 1 + count + place for place, at in enumerate(others)}
+    slots = {at: 1 + count + place for place, at in enumerate(others)}
 
     def change(node: Expr) -> Expr | None:
         if isinstance(node, Load):
-            return sums if node.slot == own else Load(places[node.slot], node.dtype)
+            return sums if node.slot == own else Load(slots[node.slot], node.dtype)
         if isinstance(node, Scalar) and node.name in scalars:
             return Const(scalars[node.name], node.dtype)
         return None
 
     (expression,) = rebuild([value.expr], change)
+    epilogue = Epilogue(expression, tuple(operands))
     try:
-        check(Epilogue(expression, tuple(operands)), value.dtype)
+        check(epilogue, value.dtype)
     except ExpressionError:
         return None
-    return expression
+    reads = call.reads | {(operand.number, operand.version) for operand in operands}
+    named = {**call.kwargs, "epilogue": epilogue}
+    return LoggedCall(call.method, call.args, named, ref, reads, frozenset((ref.number,)), False)
+
+
+def _fits(operand: Value, home: Value, result: Ref) -> bool:
+    """True if an operand of ``home`` is one of ``result`` too. That may be the rows of ``home`` without their leading
+    axes; an operand then has one element for each, or the same ones for all rows.
+    """
+    few = len(operand.shape) <= 1 and prod(operand.shape) in (1, result.shape[-1])
+    return home.shape in (result.shape, operand.shape) or few
+
+
+def _along(operand: Ref, shape: tuple[int, ...]) -> Ref:
+    """Returns an operand with as many elements as ``shape`` in that shape, another one itself."""
+    return operand._replace(shape=shape) if prod(operand.shape) == prod(shape) else operand
 
 
 def _broadcasts(operand: Value, result: Value) -> bool:

@@ -19,7 +19,7 @@ from netcl.core.expr.rewrite import walk
 from netcl.core.graph.call import LoggedCall, Ref, bound_call, is_expression, run_arguments, tensors_in
 from netcl.core.graph.epilogues import is_contraction, with_epilogue
 from netcl.core.graph.legality import alias, extend, has_same_bits, makes_sincos, pays, wide
-from netcl.core.graph.region import Region, fuse
+from netcl.core.graph.region import Fused, Region, fuse
 from netcl.core.graph.schedule import PlannedCall, joined_label, scheduled
 from netcl.core.ops_table.program import Bound
 
@@ -34,14 +34,16 @@ class Traced(NamedTuple):
     """The rules of a traced function's calls, on an engine that is the ``host`` or not.
 
     ``may_fuse(before, after, alone)`` is given the region before and after a call, and one of the call alone.
-    ``kept(region, needed)`` returns the results that are stored if some are needed. ``relaxed``: programs are built
-    with fast math, of single calls too.
+    ``kept(region, needed)`` returns the results that are stored if some are needed. ``is_last_use(program, slot)`` is
+    True if the gradient of a program does not need that input. ``relaxed``: programs are built with fast math, of
+    single calls too.
     """
 
     host: bool
     relaxed: bool
     may_fuse: Callable[[Region, Region, Region], bool]
     kept: Callable[[Region, tuple[int, ...]], tuple[int, ...]]
+    is_last_use: Callable[[Fused, int], bool]
 
 
 class Rules(NamedTuple):
@@ -58,7 +60,8 @@ class _Group:
     calls: list[int]
     before: int
     region: Region | None = None
-    contraction: LoggedCall | None = None  # with its epilogue
+    contraction: LoggedCall | None = None  # with its epilogue; of a traced function as it was made
+    program: Fused | None = None
     labels: list[str] = field(default_factory=list)  # of calls that it has absorbed
     values: dict[tuple[int, int], int] = field(default_factory=dict)  # (number, version) to value of the region
     inputs: list[Ref] = field(default_factory=list)
@@ -245,20 +248,28 @@ class Fusion:
         needed = self._needed_of(group)
         if group.region is None or len(needed) != 1 or any(there for _, there in group.made.values()):
             return
-        value = group.region.values[group.values[needed[0]]]
+        value, traced = group.values[needed[0]], self._rules.traced
         scalars = dict(zip(group.region.scalars, group.scalars))
-        for ref in group.inputs:
+        for slot, ref in enumerate(group.inputs):
             at = self._writer.get((ref.number, ref.version))
             if at is None or ref.number in self._live or not is_contraction(self._calls[at]):
                 continue
-            home = self._of[at]
+            home, call = self._of[at], self._calls[at]
             readers = {self._of[reader] for reader in self._readers[ref.number, ref.version]}
             if readers != {number} or self._between(home, number) or self._groups[home].contraction is not None:
                 continue
-            made = with_epilogue(self._calls[at], group.region, group.inputs, value, group.made[needed[0]][0], scalars)
-            if made is not None:
-                self._absorb(number, home, made)
+            (made,), exact = (group.made[key][0] for key in needed), traced is None or not traced.relaxed
+            with_it = with_epilogue(call, group.region, group.inputs, group.region.values[value], made, scalars, exact)
+            if with_it is not None and (traced is None or self._is_last_use(group, value, slot)):
+                self._absorb(number, home, with_it if traced is None else call)
                 return
+
+    def _is_last_use(self, group: _Group, value: int, slot: int) -> bool:
+        """True if the gradient needs neither the input ``slot`` of a group, nor other values than ``value``."""
+        traced, program = self._rules.traced, self._program(group, (value,))
+        assert traced is not None
+        alone = len(program.results) == 1 and program.arranged[slot] is None
+        return alone and traced.is_last_use(program, slot)
 
     def _between(self, first: int, last: int) -> bool:
         """True if a group must run after ``first`` and before ``last``."""
@@ -300,36 +311,50 @@ class Fusion:
         ]
 
     def _step(self, group: _Group) -> PlannedCall:
-        call, traced = group.contraction, self._rules.traced
+        traced = self._rules.traced
+        call = None if traced else group.contraction
         label = joined_label([*group.labels, *(self._calls[at].label for at in group.calls)])
         if call is None and (group.region is None or (len(group.calls) == 1 and not (traced and traced.relaxed))):
             call = self._calls[group.calls[0]]
         if call is not None and traced is None:
             return PlannedCall(frozenset(number for number, _ in call.reads), call.writes, call, label=label)
         region = group.region
-        assert region is not None
+        if region is None:
+            assert call is not None
+            reads = frozenset(number for number, _ in call.reads)
+            return PlannedCall(reads, call.writes, call, results=((call.results, False),))
         needed = self._needed_of(group)
         first: dict[int, tuple[int, int]] = {}  # by value: the first result on its storage
         for key in needed:
             first.setdefault(_root(region, group.values[key]), key)
         sources = [first[_root(region, group.values[key])] for key in needed]
         numbers = tuple(group.values[key] for key in first.values())
-        if traced is None:
-            program = fuse(region, numbers)
-        else:
-            program = fuse(region, traced.kept(region, numbers), traced.relaxed)
         refs = tuple(group.inputs)
+        contraction = group.contraction
+        more = () if contraction is None else contraction.reads
         return PlannedCall(
-            frozenset(ref.number for ref in refs),
+            frozenset((*(ref.number for ref in refs), *(number for number, _ in more))),
             frozenset(group.made[key][0].number for key in needed),
             call,
-            program,
+            self._program(group, numbers),
             refs,
             dict(zip(region.scalars, group.scalars)),
             tuple(group.made[key] for key in first.values()),
             tuple((group.made[key][0], group.made[source][0]) for key, source in zip(needed, sources) if key != source),
             label,
+            contraction=contraction,
         )
+
+    def _program(self, group: _Group, numbers: tuple[int, ...]) -> Fused:
+        """Returns the program of a group, which is made once, for the values ``numbers``."""
+        if group.program is None:
+            traced = self._rules.traced
+            assert group.region is not None
+            if traced is None:
+                group.program = fuse(group.region, numbers)
+            else:
+                group.program = fuse(group.region, traced.kept(group.region, numbers), traced.relaxed)
+        return group.program
 
 
 def _root(region: Region, value: int) -> int:

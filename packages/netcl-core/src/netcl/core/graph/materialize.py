@@ -3,21 +3,23 @@ contraction before it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from netcl.core.errors import KernelBuildError
-from netcl.core.graph.call import LoggedCall
-from netcl.core.graph.contractions import as_epilogue, contraction_of
+from netcl.core.graph.call import LoggedCall, Op, Ref, replaced
+from netcl.core.graph.epilogues import with_epilogue
 from netcl.core.graph.region import Fused, Region, Value
 from netcl.core.graph.schedule import PlannedCall
 from netcl.core.ops_table import dispatch
-from netcl.core.ops_table.program import Bound, Program, set_shape
+from netcl.core.ops_table.program import Bound, set_shape
+from netcl.core.ops_table.records import Record
 from netcl.core.ops_table.table import OpRow
-from netcl.core.tensor.deferred import is_deferred, make_alias, make_deferred, resolve
+from netcl.core.tensor.deferred import make_alias, make_deferred, resolve
 from netcl.core.tensor.tensor import Tensor
 
 RowCall = tuple[OpRow, tuple[Any, ...], Mapping[str, Any]]
+_NUMBERS_MAX = 4  # values of launch scalars that an epilogue is built for: they are constants in its kernel
 
 
 class Materializer:
@@ -44,21 +46,31 @@ class Materializer:
         values: Sequence[Value],
         alive: Mapping[int, Any],
         call: RowCall | None,
-        contractions: bool,
     ) -> None:
         """Runs the steps of a log on its ``inputs`` and ``scalars``; ``alive`` are the tensors of its ``values`` that
-        are needed. ``call`` is the log's only one; ``contractions``: one may wait for its epilogue.
+        are needed. ``call`` is the log's only one.
         """
         made = dict(alive)  # by number
+
+        def tensor_of(ref: Ref) -> Any:
+            tensor = inputs[~ref.number] if ref.number < 0 else made[ref.number]
+            return tensor if tensor.shape == ref.shape else tensor._alias(ref.shape)
+
+        def result_of(ref: Ref) -> Any:
+            if ref.number not in made:  # only a later step reads it
+                made[ref.number] = self._make_deferred(inputs[0], ref.number, values[ref.number])
+            return made[ref.number]
+
         for step in steps:
-            for ref, _ in step.results:
-                if ref.number not in made:  # only a later step reads it
-                    made[ref.number] = self._make_deferred(inputs[0], ref.number, values[ref.number])
-            tensors = [made[ref.number] for ref, _ in step.results]
-            assert step.program is not None
+            tensors = [result_of(ref) for ref, _ in step.results]
+            product = None if step.contraction is None else result_of(step.contraction.results)
             operands = [inputs[~ref.number] if ref.number < 0 else made[ref.number] for ref in step.inputs]
             numbers = {name: scalars[place] for name, place in step.scalars.items()}
-            if contractions and self._run_as_epilogue(step.program, operands, numbers, tensors):
+            if step.program is None:
+                assert step.call is not None
+                assert step.call.op is not None
+                self._run_contraction(step.call.op, tensor_of, tensors[0])
+            elif product is not None and self._run_as_epilogue(step, operands, numbers, tensors, tensor_of, product):
                 pass
             elif step.call is None:
                 self._run_program(step.program, operands, numbers, tensors)
@@ -106,32 +118,51 @@ class Materializer:
                 raise
             self._run_unfused(region, inputs, scalars, dict(zip(program.results, tensors)))
 
+    def _run_contraction(self, op: Op, tensor_of: Callable[[Ref], Any], tensor: Any) -> None:
+        """Runs a contraction by itself: the op as it always is."""
+        args, kwargs = replaced(op.args, tensor_of), replaced(op.kwargs, tensor_of)
+        resolve(tensor, dispatch.compute(op.row, args, kwargs, op.record))
+        self.attach(op.row, args, kwargs, op.record, tensor)
+
     def _run_as_epilogue(
-        self, program: Fused, inputs: Sequence[Any], scalars: dict[str, Any], tensors: list[Any]
+        self,
+        step: PlannedCall,
+        inputs: Sequence[Any],
+        scalars: dict[str, Any],
+        tensors: Sequence[Any],
+        tensor_of: Callable[[Ref], Any],
+        product: Any,
     ) -> bool:
-        """Runs a program as the epilogue of a contraction with no other reader; False if it cannot."""
-        candidates = [
-            (slot, deferred)
-            for slot, tensor in enumerate(inputs)
-            if is_deferred(tensor) and (deferred := contraction_of(tensor)) is not None and not deferred.is_referenced
-        ]
-        if not candidates or len(program.results) != 1:
-            return False
-        slot, contraction = candidates[-1]
+        """Runs a program as the epilogue of its contraction, which gives ``product``. If that is not possible, as after
+        ``scalars`` of many values, runs the contraction and returns False.
+        """
+        program, contraction, key = step.program, step.contraction, tuple(scalars.values())
+        assert contraction is not None
+        assert contraction.op is not None
+        assert program is not None
         value = program.region.values[program.results[0]]
-        if program.arranged[slot] is not None or not self.is_last_use(program, inputs, value, slot):
+        if key not in step.epilogues and len(step.epilogues) < _NUMBERS_MAX:
+            step.epilogues[key] = with_epilogue(
+                contraction, program.region, step.inputs, value, step.results[0][0], scalars, not self.relaxed
+            )
+        call, op = step.epilogues.get(key), contraction.op
+        if call is None:
+            self._run_contraction(op, tensor_of, product)
             return False
-        epilogue = as_epilogue(contraction, slot, program, inputs, scalars)
-        if epilogue is None:
-            return False
-        placed = [t if s is None else self.arrange(t, s) for t, s in zip(inputs, program.arranged)]
         try:
-            result = contraction.launch(epilogue)
+            args, kwargs = replaced(call.args, tensor_of), replaced(call.kwargs, tensor_of)
+            result = getattr(inputs[0].engine, call.method)(*args, **kwargs)
         except KernelBuildError:
-            return False
+            step.epilogues[key] = None
+            return self._run_as_epilogue(step, inputs, scalars, tensors, tensor_of, product)
+        self.attach(op.row, replaced(op.args, tensor_of), replaced(op.kwargs, tensor_of), op.record, product)
         set_shape(result, value.shape)
-        self.compute(Bound(program, tuple(placed), scalars), [value], tensors, [result])
+        placed = tuple([t if s is None else self.arrange(t, s) for t, s in zip(inputs, program.arranged)])
+        self.compute(Bound(program, placed, scalars), [value], tensors, [result])
         return True
+
+    def attach(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: Record, tensor: Any) -> None:
+        """Gives a deferred ``tensor`` its place in the gradient graph: the result of a call with this ``record``."""
 
     def _run_unfused(
         self, region: Region, inputs: Sequence[Any], scalars: dict[str, Any], alive: Mapping[int, Any]
@@ -148,10 +179,6 @@ class Materializer:
                 own = {old: scalars[new] for old, new in stage.names.items()}
                 ready = Bound(stage.program, tuple([held[number] for number in stage.operands]), own)
                 self.compute(ready, values, [held[number] for number in stage.results])
-
-    def is_last_use(self, program: Program, inputs: Sequence[Any], value: Value, slot: int) -> bool:
-        """True if input ``slot`` has no later reader, so that it need not be stored; ``value`` is the one result."""
-        return True
 
     def compute(
         self,

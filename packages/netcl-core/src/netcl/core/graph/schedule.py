@@ -22,7 +22,8 @@ class PlannedCall:
 
     ``reads`` and ``writes`` are numbers of storages. Of a program, ``inputs`` are its tensors, ``results`` what it
     makes, each with whether it is written in place. ``aliases`` are reshapes of results, with those. ``last`` are the
-    numbers of values that no later step of a traced function reads.
+    numbers of values that no later step of a traced function reads. There the program may be the epilogue of a
+    ``contraction``: ``epilogues`` have that by the values of its scalars, which are constants in the kernel.
     """
 
     reads: frozenset[int]
@@ -35,6 +36,8 @@ class PlannedCall:
     aliases: tuple[tuple[Ref, Ref], ...] = ()
     label: str = ""  # of its calls
     last: tuple[int, ...] = ()
+    contraction: LoggedCall | None = None
+    epilogues: dict[Any, LoggedCall | None] = field(default_factory=dict)
 
 
 def scheduled(

@@ -8,21 +8,22 @@ a log that is new goes through the passes (``fuse.py``, ``schedule.py``), as the
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from netcl.core.engine.interceptors import interception
 from netcl.core.errors import NetclError, UnsupportedError
-from netcl.core.graph.call import LoggedCall, Ref
-from netcl.core.graph.contractions import Deferral, DeferredContraction, contraction_of
+from netcl.core.expr import Load
+from netcl.core.graph.call import LoggedCall, Ref, replaced
+from netcl.core.graph.contractions import CONTRACTIONS, described
 from netcl.core.graph.fuse import Fusion, Rules, Traced
 from netcl.core.graph.legality import extend, wide
 from netcl.core.graph.materialize import Materializer, RowCall
-from netcl.core.graph.region import Region, Value
+from netcl.core.graph.region import LAST, Fused, Region, Value
 from netcl.core.graph.schedule import PlannedCall
 from netcl.core.ops_table import dispatch
 from netcl.core.ops_table.program import Bound, Program, bound
+from netcl.core.ops_table.records import call_key
 from netcl.core.ops_table.table import TABLE, OpRow
 from netcl.core.storage.data import TensorData
 from netcl.core.tensor.deferred import computation_of, force, is_deferred, lock, set_error
@@ -32,15 +33,15 @@ MAX_CALLS = 64  # of a log
 MAX_PLANS = 256  # of a function
 _WRITING = ("setitem",)
 _NUMBERS = (float, int, bool)
-_CONTRACTIONS = frozenset(("matmul", "linear", "conv1d", "conv2d", "conv3d"))
+_NO_REGION = (LAST,)  # the axes of a value that is the result of a contraction
 
 
 @dataclass(frozen=True, eq=False)
 class Signature:
-    """The description of the calls with one key: their program (None for a reshape) and their results.
+    """The description of the calls with one key: their program (None for a reshape or a contraction) and their results.
 
     ``requires`` has for each operand if it requires grad. ``numbers`` are launch scalars by their position among the
-    arguments, or (-1, value).
+    arguments, or (-1, value). ``contraction`` has places among the operands for numbers, -1 for the result.
     """
 
     row: str
@@ -52,6 +53,7 @@ class Signature:
     single: bool
     scalars: tuple[str, ...] = ()
     numbers: tuple[tuple[int, Any], ...] = ()
+    contraction: LoggedCall | None = None
 
 
 class Cache:
@@ -87,8 +89,6 @@ class Trace(Materializer):
         self.cache = cache
         self.relaxed = relaxed
         self._refused = refused
-        self._contractions: list[DeferredContraction] = []  # pending ones; the use of a result materializes its own
-        self._stand_ins: dict[int, Any] = {}
         self._begin()
 
     def _begin(self) -> None:
@@ -113,54 +113,24 @@ class Trace(Materializer):
         ``node``: it is one of the recorded ops. ``recorded``: gradients flow through it.
         """
         with lock:
-            result = self._call(row, self._with_stand_ins(args), kwargs, node, recorded)
+            result = self._call(row, args, kwargs, node, recorded)
             if result is NOT_TRACED:
                 force(args)
                 force(tuple(kwargs.values()))
             return result
 
-    def run_untraced(self, row: OpRow, args: tuple[Any, ...], run: Callable[[], Any]) -> Any:
-        """Runs ``run()``, a call on ``args`` that is not logged; a contraction in it is deferred, as following ops may
-        become its epilogue.
-        """
-        if row.name not in _CONTRACTIONS or dispatch._pooled:
-            return run()
-        engine = next((value.engine for value in args if isinstance(value, TensorData)), None)
-        if engine is None or engine.name != "cl":  # NumPy has no epilogues: they would be passes of their own
-            return run()
-        deferral = Deferral()
-        with interception(engine, deferral):
-            result = run()
-        self._contractions.extend(deferral.deferred)
-        return result
-
-    def _with_stand_ins(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Returns the arguments with stand-ins for results of pending contractions: as the trace then holds no
-        reference to those results, any other reference can be detected.
-        """
-        if not self._contractions or not any(is_deferred(value) for value in args):
-            return args
-        return tuple([self._stand_in(value) if is_deferred(value) else value for value in args])
-
-    def _stand_in(self, tensor: Any) -> Any:
-        work = contraction_of(tensor)
-        if work not in self._contractions:
-            return tensor
-        if id(work) not in self._stand_ins:
-            self._stand_ins[id(work)] = work.stand_in(tensor)
-        return self._stand_ins[id(work)]
-
     def _call(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], node: bool, recorded: bool) -> Any:
         if "out" in kwargs or row.name in _WRITING or dispatch._pooled:
             self.materialize()
             return NOT_TRACED
-        if row.expression is None:
+        if row.expression is None and row.name not in CONTRACTIONS:
             return self._reshape(args, kwargs, node, recorded) if row.name == "reshape" else NOT_TRACED
         if self._calls >= MAX_CALLS:
             self._materialize_all()
         count = len(self._inputs)
         try:
-            fitting = self._looked_up(row, args, kwargs, node, recorded)
+            look = self._contraction if row.expression is None else self._looked_up
+            fitting = look(row, args, kwargs, node, recorded)
         except BaseException:
             self._forget_inputs(count)
             raise
@@ -226,6 +196,31 @@ class Trace(Materializer):
             signature = self.cache.keep_signature(key, self._signature(row, ready, node, recorded))
         return signature, refs, list(ready.scalars.values())
 
+    def _contraction(
+        self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], node: bool, recorded: bool
+    ) -> tuple[Signature | None, list[int], list[Any]] | None:
+        """Returns the same for a call of an op that may be one contraction."""
+        operands = [value for value in (*args, *kwargs.values()) if isinstance(value, TensorData)]
+        key: Any = call_key(row, args, kwargs)
+        if key is None or not operands or operands[0].engine.name != "cl":  # NumPy would run epilogues as passes
+            return None, [], []
+        refs = []
+        for tensor in operands:
+            number = self._number(tensor)
+            if number is None:
+                return None
+            refs.append(number)
+        requires = tuple([tensor._requires_grad for tensor in operands])
+        key = (key, node, recorded, requires)
+        if key in self.cache.signatures:
+            return self.cache.signatures[key], refs, []
+        call, signature = None if row.name in self._refused else described(row, args, kwargs), None
+        if call is not None and call.op is not None:
+            dtype, requires_grad = call.results.dtype, recorded and any(requires)
+            value = Value(Load(0, dtype), call.op.shape, dtype, _NO_REGION, requires_grad, node)
+            signature = Signature(row.name, None, node, recorded, requires, (value,), True, contraction=call)
+        return self.cache.keep_signature(key, signature), refs, []
+
     def _signature(self, row: OpRow, ready: Bound, node: bool, recorded: bool) -> Signature | None:
         if TABLE.get(row.name) is not row or row.name in self._refused:
             return None
@@ -248,8 +243,7 @@ class Trace(Materializer):
             if deferred[0] is self:
                 number = self._number_of(tensor)
                 return number
-            if deferred[0] not in self._contractions:
-                deferred[0].materialize()
+            deferred[0].materialize()
         number = self._known.get(id(tensor))
         if number is None:
             if self._engine is None:
@@ -288,7 +282,7 @@ class Trace(Materializer):
         if number is None or not isinstance(shape, (tuple, list)) or any(type(n) is not int or n < 0 for n in shape):
             return NOT_TRACED
         value, shape = self._values[number], tuple(shape)
-        if wide(value.shape) != wide(shape):
+        if value.axes == _NO_REGION or wide(value.shape) != wide(shape):
             return NOT_TRACED
         key = ("reshape", value.shape, value.dtype, value.requires_grad, shape, node, recorded)
         signature = self.cache.signatures.get(key)
@@ -311,6 +305,8 @@ class Trace(Materializer):
             self._values.append(value)
             self._results.append(weakref.ref(tensor))
             made.append(tensor)
+        if signature.contraction is not None and self.keeps_products():
+            self._kept += made
         return made[0] if signature.single else tuple(made)
 
     # -- the end of a log ----------------------------------------------------------------------------------------------
@@ -335,8 +331,6 @@ class Trace(Materializer):
         log, inputs, versions, scalars, values = self._log, self._inputs, self._versions, self._scalars, self._values
         call = self._first if self._calls == 1 else None
         alive = {number: tensor for number, ref in enumerate(self._results) if (tensor := ref()) is not None}
-        contractions, self._contractions = self._contractions, []
-        self._stand_ins.clear()
         self._begin()
         if alive:
             try:
@@ -350,15 +344,12 @@ class Trace(Materializer):
                 steps = self.cache.plans.get(key)
                 if steps is None:
                     steps = self.cache.keep_plan(key, self._plan(inputs, log, alive))
-                self.run_steps(steps, inputs, scalars, values, alive, call, bool(contractions))
+                self.run_steps(steps, inputs, scalars, values, alive, call)
             except BaseException as error:
                 for tensor in alive.values():
                     if is_deferred(tensor):
                         set_error(tensor, error)
                 raise
-        for contraction in contractions:
-            if contraction.pending and contraction.is_referenced:
-                contraction.materialize()
 
     def _plan(self, inputs: Sequence[Any], log: Sequence[Any], alive: Mapping[int, Any]) -> list[PlannedCall]:
         """Returns the steps that compute the values ``alive`` of a log."""
@@ -368,6 +359,7 @@ class Trace(Materializer):
             self.relaxed,
             lambda before, after, alone: self.may_fuse(engine, before, after, alone),
             lambda region, results: self.results(engine, region, results),
+            self.is_last_use,
         )
         target = None if self.relaxed else getattr(engine, "target", None)
         steps = [step for (step,) in Fusion(_calls(log, inputs), set(alive), Rules(target, traced)).steps()]
@@ -380,6 +372,14 @@ class Trace(Materializer):
     def results(self, engine: Any, region: Region, alive: tuple[int, ...]) -> tuple[int, ...]:
         """Returns the results to compute if ``alive`` are needed; a subclass may add others."""
         return alive
+
+    def keeps_products(self) -> bool:
+        """True if the result of each contraction is computed, referenced or not."""
+        return False
+
+    def is_last_use(self, program: Fused, slot: int) -> bool:
+        """True if the gradient of a program with one result does not need input ``slot``."""
+        return True
 
     def may_fuse(self, engine: Any, before: Region, after: Region, alone: Region) -> bool:
         """True if a call may be fused into a region; ``alone`` is a region of that call alone."""
@@ -413,6 +413,9 @@ def _calls(log: Sequence[Any], inputs: Sequence[Any]) -> list[LoggedCall]:
         refs = tuple([ref(number) for number in log[at - len(signature.requires) : at]])
         values += signature.results
         results = tuple([ref(number) for number in range(first, len(values))])
+        if signature.contraction is not None:
+            calls.append(_placed(signature.contraction, (*refs, results[0])))
+            continue
         method, named = "reshape", dict[str, Any]()
         args: tuple[Any, ...] = (refs[0], results[0].shape)
         if signature.program is not None:
@@ -428,6 +431,25 @@ def _calls(log: Sequence[Any], inputs: Sequence[Any]) -> list[LoggedCall]:
             )
         )  # fmt: skip
     return calls
+
+
+def _placed(call: LoggedCall, refs: Sequence[Ref]) -> LoggedCall:
+    """Returns a contraction with the numbers of ``refs``, its operands and its result, in place of their places."""
+    op = call.op
+    assert op is not None
+
+    def change(ref: Ref) -> Ref:
+        return ref._replace(number=refs[ref.number].number)
+
+    return replace(
+        call,
+        args=replaced(call.args, change),
+        kwargs=replaced(call.kwargs, change),
+        results=change(call.results),
+        reads=frozenset([(ref.number, 0) for ref in refs[:-1]]),
+        writes=frozenset([refs[-1].number]),
+        op=op._replace(args=replaced(op.args, change), kwargs=replaced(op.kwargs, change)),
+    )
 
 
 def _numbers(scalars: Mapping[str, Any], args: Sequence[Any]) -> tuple[tuple[int, Any], ...]:

@@ -26,6 +26,7 @@ import contextlib
 import operator
 import os
 import threading
+from bisect import bisect_left
 from collections import deque
 from math import inf
 from typing import Any
@@ -445,7 +446,7 @@ class PersistentBufferPool(BufferPool):
         if self._regions is not None and nbytes >= _REGION_FROM:
             return -(-nbytes // PAGE) * PAGE
         if nbytes <= _MIB:
-            return next(bucket for bucket in self.BUCKETS if nbytes <= bucket)
+            return self.BUCKETS[bisect_left(self.BUCKETS, nbytes)]
         step = (1 << (nbytes.bit_length() - 1)) >> 3
         return -(-nbytes // step) * step
 
