@@ -31,7 +31,7 @@ from netcl.core.storage.storage import lock
 from netcl.core.tensor.factories import from_numpy
 from netcl.nn.utils import clip_grad_norm_
 from netcl.ops.random import manual_seed, rand
-from netcl.optim import LBFGS, SGD, Adam
+from netcl.optim import LBFGS, SGD, Adam, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from netcl.profiling import profile
 from netcl.runtime import prediction
 from netcl.runtime.capture import Replay
@@ -258,6 +258,60 @@ def test_a_hook_registered_after_the_backward_pass_is_not_called() -> None:
         handle.remove()
 
     assert same(at(AT, deed))
+
+
+@pytest.mark.parametrize("place", ["own", "all"])
+def test_hooks_around_steps_are_called_in_a_predicted_loop(place: str, replays: Callable[[], int]) -> None:
+    """Hooks before a step change gradients and learning rates; those after it read, write and compute."""
+
+    def run_hooked(mode: str) -> list[Any]:
+        def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+            net.first.grad.mul_(0.5)
+            net.seen.append(net.second.grad.sum().item())
+
+        def after(optimizer: Any, args: Any, kwargs: Any) -> None:
+            with ag.no_grad():
+                net.first.clamp_(-1.0, 1.0)
+                net.seen.append(net.second * 2.0)
+
+        with config.override(REPLAY=mode):
+            net = Net()
+            own = net.optimizer
+            pre, post = (
+                (own.register_step_pre_hook, own.register_step_post_hook)
+                if place == "own"
+                else (register_optimizer_step_pre_hook, register_optimizer_step_post_hook)
+            )
+            handles = [pre(before), post(after)]
+            try:
+                for _ in range(STEPS):
+                    net.seen.append(net.step())
+            finally:
+                for handle in handles:
+                    handle.remove()
+            return [*map(plain, net.seen), *map(plain, net.parameters)]
+
+    eager, count = run_hooked("off"), replays()
+    assert run_hooked("early") == eager
+    assert len(eager) == 3 * STEPS + 2
+    assert replays() - count >= STEPS - 5
+
+
+def test_a_hook_around_a_predicted_step_that_raises_leaves_the_step_taken_or_not() -> None:
+    def loop(net: Net, number: int) -> None:
+        def raising(*_: Any) -> None:
+            raise ValueError(f"step {number}")
+
+        register = net.optimizer.register_step_pre_hook if number % 2 else net.optimizer.register_step_post_hook
+        handle = register(raising if number >= AT else lambda *_: None)
+        try:
+            net.step()
+        except ValueError as error:
+            net.seen.append(str(error))
+        handle.remove()
+        net.seen.append(net.first.clone())
+
+    assert same(loop)
 
 
 def test_the_version_of_a_tensor() -> None:
