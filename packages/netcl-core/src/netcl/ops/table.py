@@ -209,6 +209,8 @@ def engine_of(op: str, *operands: Any) -> DeviceBackend:
     """Returns the one engine of all tensors (None is skipped); raises TypeError for other types, BackendMismatchError
     for two engines.
     """
+    if len(operands) == 1 and isinstance(operands[0], Tensor):
+        return operands[0].engine
     for operand in operands:
         if operand is not None and not isinstance(operand, Tensor):
             raise TypeError(
