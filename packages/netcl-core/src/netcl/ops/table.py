@@ -141,7 +141,7 @@ def viewed(*, domain: Domain, forms: str = "") -> Callable[[Callable[..., Any]],
 def multiplied(
     product: Callable[..., Any], *, domain: Domain | None = None, amp: str = "widest", forms: str = ""
 ) -> Callable[[Callable[..., Any]], OpFunction]:
-    """Decorates as ``computed`` an op with matrix products as calls: ``product`` describes each, see OpRow."""
+    """Decorates as ``computed`` an op with matrix products, or copies, as calls: ``product`` describes each (OpRow)."""
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
         fields: dict[str, Any] = {"domain": domain or Domain(), "amp": amp, "product": product, "forms": forms}
