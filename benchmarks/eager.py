@@ -87,25 +87,26 @@ class OpRow:
         rng = np.random.default_rng(0)
         self._library, self._op = library, OPS[name]
         w, b = rng.standard_normal((8, 8)).astype(np.float32), rng.standard_normal(8).astype(np.float32)
-        self._leaves = [
+        self.leaves = [
             tuple(library.tensor(each, requires_grad=True) for each in (rng.random((4, 8), np.float32), w, b))
             for _ in range(CALLS)
         ]
-        self._ones = self._results()[0].detach() * 0 + 1
+        self._ones = self.results()[0].detach() * 0 + 1
         self.turn()
 
-    def _results(self) -> list[Any]:
+    def results(self) -> list[Any]:
+        """Calls the op on each set of leaves."""
         names, op = self._library.names, self._op
-        return [op(names, x, w, b) for x, w, b in self._leaves]
+        return [op(names, x, w, b) for x, w, b in self.leaves]
 
     def turn(self) -> tuple[float, float]:
         """Microseconds of one op forward and backward."""
         clock, ones = time.perf_counter, [self._ones] * CALLS
-        for leaf in (leaf for leaves in self._leaves for leaf in leaves):
+        for leaf in (leaf for leaves in self.leaves for leaf in leaves):
             leaf.grad = None
         self._library.wait()
         begin = clock()
-        results = self._results()
+        results = self.results()
         middle = clock()
         self._library.wait()
         again = clock()
@@ -116,8 +117,36 @@ class OpRow:
 
     def values(self) -> list[Array]:
         """The result and the gradient of its first operand."""
-        first = self._results()[0]
-        return [first.detach().float().cpu().numpy(), self._leaves[0][0].grad.cpu().numpy()]
+        first = self.results()[0]
+        return [first.detach().float().cpu().numpy(), self.leaves[0][0].grad.cpu().numpy()]
+
+
+class PredictedRow:
+    """Calls of an op in a training loop that netcl predicts; only the calls are timed."""
+
+    def __init__(self, library: Library, name: str) -> None:
+        self._library = library
+        self._row = OpRow(library, name)
+        leaves = [leaf for leaves in self._row.leaves for leaf in leaves]
+        self._optimizer = library.names.optim.SGD(leaves, lr=1e-6)
+        for _ in range(14):  # netcl begins to predict after some steps
+            self.turn()
+
+    def turn(self) -> tuple[float]:
+        """Microseconds of one op."""
+        clock = time.perf_counter
+        self._library.wait()
+        begin = clock()
+        results = self._row.results()
+        end = clock()
+        loss = results[0].float().sum()
+        for result in results[1:]:
+            loss = loss + result.float().sum()
+        loss.backward()
+        del results, result  # views that outlive the step are not predicted
+        self._optimizer.step()
+        self._optimizer.zero_grad()
+        return (1e6 * (end - begin) / CALLS,)
 
 
 class UpdateRow:
@@ -152,8 +181,9 @@ class UpdateRow:
 
 
 def op_rows(libraries: list[Library], repeats: int, chosen: set[str]) -> list[Timing]:
-    """Prints the host time of each op, and returns it."""
-    print(f"{'host time, microseconds':<26}" + "".join(f"{one.label:>12} forward  backward" for one in libraries))
+    """Prints the host time of each op, alone and in a loop that netcl predicts, and returns it."""
+    heads = "".join(f"{one.label:>12} forward  backward" for one in libraries)
+    print(f"{'host time, microseconds':<26}{heads}   predicted")
     collected = []
     for name in (*OPS, "SGD", "Adam"):
         if chosen and name not in chosen:
@@ -167,6 +197,12 @@ def op_rows(libraries: list[Library], repeats: int, chosen: set[str]) -> list[Ti
             for part, times in zip(("forward", "backward"), zip(*[turn[number] for turn in turns])):
                 collected.append(timing(f"{name}, {part}", library.label, list(times), "us"))
                 cells += f"{min(times):>20.1f}" if part == "forward" else f"{min(times):>10.1f}"
+        if name in OPS:
+            before = report().predicted
+            predicted = PredictedRow(libraries[0], name)
+            times = [predicted.turn()[0] for _ in range(repeats)]
+            collected.append(timing(f"{name}, predicted", libraries[0].label, times, "us"))
+            cells += f"{min(times):>12.1f}" if report().predicted > before else f"{'no':>12}"
         print(f"{name:<26}{cells}", flush=True)
     return collected
 

@@ -31,7 +31,7 @@ from netcl.core.storage.storage import lock
 from netcl.core.tensor.factories import from_numpy
 from netcl.nn.utils import clip_grad_norm_
 from netcl.ops.random import manual_seed, rand
-from netcl.optim import LBFGS, SGD, Adam
+from netcl.optim import LBFGS, SGD, Adam, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from netcl.profiling import profile
 from netcl.runtime import prediction
 from netcl.runtime.capture import Replay
@@ -258,6 +258,60 @@ def test_a_hook_registered_after_the_backward_pass_is_not_called() -> None:
         handle.remove()
 
     assert same(at(AT, deed))
+
+
+@pytest.mark.parametrize("place", ["own", "all"])
+def test_hooks_around_steps_are_called_in_a_predicted_loop(place: str, replays: Callable[[], int]) -> None:
+    """Hooks before a step change gradients and learning rates; those after it read, write and compute."""
+
+    def run_hooked(mode: str) -> list[Any]:
+        def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+            net.first.grad.mul_(0.5)
+            net.seen.append(net.second.grad.sum().item())
+
+        def after(optimizer: Any, args: Any, kwargs: Any) -> None:
+            with ag.no_grad():
+                net.first.clamp_(-1.0, 1.0)
+                net.seen.append(net.second * 2.0)
+
+        with config.override(REPLAY=mode):
+            net = Net()
+            own = net.optimizer
+            pre, post = (
+                (own.register_step_pre_hook, own.register_step_post_hook)
+                if place == "own"
+                else (register_optimizer_step_pre_hook, register_optimizer_step_post_hook)
+            )
+            handles = [pre(before), post(after)]
+            try:
+                for _ in range(STEPS):
+                    net.seen.append(net.step())
+            finally:
+                for handle in handles:
+                    handle.remove()
+            return [*map(plain, net.seen), *map(plain, net.parameters)]
+
+    eager, count = run_hooked("off"), replays()
+    assert run_hooked("early") == eager
+    assert len(eager) == 3 * STEPS + 2
+    assert replays() - count >= STEPS - 5
+
+
+def test_a_hook_around_a_predicted_step_that_raises_leaves_the_step_taken_or_not() -> None:
+    def loop(net: Net, number: int) -> None:
+        def raising(*_: Any) -> None:
+            raise ValueError(f"step {number}")
+
+        register = net.optimizer.register_step_pre_hook if number % 2 else net.optimizer.register_step_post_hook
+        handle = register(raising if number >= AT else lambda *_: None)
+        try:
+            net.step()
+        except ValueError as error:
+            net.seen.append(str(error))
+        handle.remove()
+        net.seen.append(net.first.clone())
+
+    assert same(loop)
 
 
 def test_the_version_of_a_tensor() -> None:
@@ -775,6 +829,61 @@ def test_two_steps_with_one_gradient_are_computed_apart(replays: Callable[[], in
 
     assert same(loop, optimizer=SGD)
     assert replays() > STEPS
+
+
+def _adversarial(net: Net, deed: Callable[[Net], object], steps_judge: bool = True) -> None:
+    """Takes a step of the judge and one of the net, which uses a result from before the judge's step."""
+    if not hasattr(net, "judge"):
+        net.judge = ag.Parameter(net.tensor(8, 1))  # type: ignore[attr-defined]
+        net.judging = Adam([net.judge], lr=0.02)  # type: ignore[attr-defined]
+    judge, judging = net.judge, net.judging  # type: ignore[attr-defined]
+    judging.zero_grad()
+    true = ag.matmul(net.tensor(4, 8), judge).square().mean()
+    true.backward()
+    made = net.out(net.tensor(4, 8))
+    false = (ag.matmul(made.detach(), judge) - 1.0).square().mean()
+    false.backward()
+    if steps_judge:
+        judging.step()
+    deed(net)
+    net.optimizer.zero_grad()
+    loss = ag.matmul(made, judge).square().mean()
+    loss.backward()
+    net.optimizer.step()
+    net.seen.append([each.item() for each in (true, false, loss)])
+
+
+def test_a_period_goes_on_over_the_step_of_another_optimizer(replays: Callable[[], int]) -> None:
+    steps = 16
+    eager, count = run(lambda net, _: _adversarial(net, lambda _: None), "off", steps), replays()
+    assert run(lambda net, _: _adversarial(net, lambda _: None), "early", steps) == eager
+    assert steps - 7 <= replays() - count <= steps  # one for both optimizers
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        lambda net: net.seen.append(net.judge.detach().numpy()),
+        lambda net: net.seen.append([net.judge.grad.numpy(), net.judging.state_dict()["state"][0]["step"]]),
+        lambda net: net.judge.data.mul_(0.5),
+        lambda net: net.judging.step(),
+        lambda net: net.optimizer.step(),
+        lambda net: setattr(net.judging, "lr", 0.01),
+        lambda net: setattr(net.optimizer, "lr", 0.01),
+        lambda net: net.judging.add_param_group({"params": [ag.Parameter(net.tensor(2, 2))]}),
+        lambda net: net.judging.load_state_dict(copy.deepcopy(net.judging.state_dict())),
+        lambda net: net.judging.zero_grad(),
+        lambda net: setattr(net, "judging", copy.deepcopy(net.judging)),
+    ],
+)
+def test_what_happens_between_the_steps_of_two_optimizers(deed: Callable[[Net], object]) -> None:
+    def loop(net: Net, number: int) -> None:
+        try:
+            _adversarial(net, deed if number in (10, 13) else lambda _: None, steps_judge=number != 16)
+        except RuntimeError as error:  # the step that the generator takes too early overwrites what its graph needs
+            net.seen.append(str(error))
+
+    assert run(loop, "early", 20) == run(loop, "off", 20)
 
 
 def test_an_alias_of_a_view_of_a_gradient_is_read_in_the_next_step() -> None:

@@ -25,6 +25,7 @@ from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, ShapeEr
 from netcl.core.ops_table import dispatch
 from netcl.core.testing import masked
 from netcl.ops.norm import batch_norm_training
+from netcl.ops.shape import concatenate
 from netcl.profiling import profile
 from netcl.runtime.capture import capture
 
@@ -499,3 +500,71 @@ def test_results_come_from_the_pool_of_the_block(queue: Any) -> None:
     assert inside.pool_handle.pool is pool
     assert ops.linear(x, weight, pool=pool).pool_handle.pool is pool
     assert ops.linear(x, weight).pool_handle.pool is x.engine.pool
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------
+
+JOINED = [([(4, 8), (4, 8)], 0), ([(4, 8), (4, 3)], 1), ([(2, 3, 4), (2, 1, 4), (2, 5, 4)], -2), ([(3,), (5,)], 0),
+          ([(1, 1), (1, 1)], 1), ([(7, 3)], 0), ([(200, 300), (200, 300)], 1)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shapes", "axis"), JOINED)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "bool"])
+def test_joining(seen: Any, shapes: list[tuple[int, ...]], axis: int, dtype: str) -> None:
+    arrays = [RNG.integers(0, 2 if dtype == "bool" else 100, shape) for shape in shapes]
+    several = [[Tensor.from_host(seen, each + (number > 1), dtype) for each in arrays] for number in range(3)]
+    results = [concatenate(*tensors, axis=axis) for tensors in several]
+    assert len(planned(concatenate)) == 1
+    for tensors, result in zip(several, results):
+        expected = np.concatenate([each.to_host() for each in tensors], axis)
+        assert result.dtype == dtype
+        assert result.shape == expected.shape
+        assert np.array_equal(result.to_host(), expected)
+
+
+def test_joining_a_tensor_with_itself_a_view_and_a_pending_result(queue: Any) -> None:
+    x, y = (Tensor.from_host(queue, values((4, 6))) for _ in range(2))
+    for _ in range(3):
+        concatenate(x, y)
+        view = ops.transpose(Tensor.from_host(queue, values((6, 4))))
+        pairs = [(x, x), (view, view), (ops.getitem(concatenate(y, y), slice(1, 5)), x)]
+        for pair in pairs:
+            expected = np.concatenate([each.to_host() for each in pair])
+            assert np.array_equal(concatenate(*pair).to_host(), expected)
+    assert planned(concatenate)
+
+
+def test_joining_in_each_state(queue: Any) -> None:
+    x, y = (Tensor.from_host(queue, values((4, 6))) for _ in range(2))
+    eager = [concatenate(x, y).to_host() for _ in range(3)]
+    step = capture(lambda x: concatenate(x, y), x)
+    assert np.array_equal(step.replay(x).to_host(), eager[2])
+    with profile(queue) as seen_launches:
+        concatenate(x, y)
+    assert len(seen_launches.launches) == 2
+    pool = BufferPool(x.context)
+    with x.engine.allocating_from(pool):
+        assert concatenate(x, y).pool_handle.pool is pool
+    names = []
+
+    class Note(Interceptor):
+        layer = Layer.CALL_LOG
+
+        def __call__(self, proceed: Any, engine: Any, name: str, args: Any, kwargs: Any) -> Any:
+            names.append(name)
+            return proceed(*args, **kwargs)
+
+    with interception(x.engine, Note()):
+        inside = concatenate(x, y)
+    assert names == ["copy", "copy"]
+    assert np.array_equal(inside.to_host(), eager[0])
+
+
+def test_other_joins_have_no_plan(queue: Any) -> None:
+    x, empty = Tensor.from_host(queue, values((4, 6))), Tensor.from_host(queue, values((0, 6)))
+    for _ in range(3):
+        assert np.array_equal(concatenate(x, empty).to_host(), x.to_host())
+        assert concatenate(x, Tensor.from_host(queue, values((1, 6)), "float64")).dtype == "float64"
+        with pytest.raises(ShapeError, match="differ beyond axis 0"):
+            concatenate(x, Tensor.from_host(queue, values((4, 5))))
+    assert not planned(concatenate)

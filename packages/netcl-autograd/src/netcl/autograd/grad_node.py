@@ -386,12 +386,13 @@ def without_base(x: Tensor) -> Tensor:
 
 def to_save(x: Tensor) -> Any:
     """Returns what a node saves of ``x``: a Recomputed if ``x`` can be computed again, else ``x`` without its base."""
-    if x.requires_grad:
-        made: Any = x.grad_fn
-        if type(made) is GradNode:
-            recipe = None if made.recipe is None else recomputed(x, made)
-            if recipe is not None:
-                return recipe
+    made: Any = x.grad_fn
+    if made is None:  # a leaf or a constant, which stays
+        return x
+    if type(made) is GradNode and made.recipe is not None and x.requires_grad:
+        recipe = recomputed(x, made)
+        if recipe is not None:
+            return recipe
     return without_base(x)
 
 

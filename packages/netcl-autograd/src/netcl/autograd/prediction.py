@@ -6,7 +6,7 @@ saved tensors that are packed are not predicted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,12 +18,16 @@ from netcl.core import Tensor
 F = TypeVar("F", bound=Callable[..., Any])
 
 if TYPE_CHECKING or "prediction" in LEVELS:
+    from netcl.core.graph.trace import force
     from netcl.runtime.prediction import boundary, event, hint, postponing, settle
 else:
 
     def event(function: F) -> F:
         """Returns the function: nothing predicts its calls."""
         return function
+
+    def force(values: Sequence[Any]) -> None:
+        """Does nothing: no value is predicted."""
 
     def hint(engine: Any = None) -> bool:
         """Returns False: no call is predicted."""
@@ -44,6 +48,7 @@ __all__ = [
     "boundary",
     "changes_gradients",
     "event",
+    "force",
     "freed_again",
     "hint",
     "is_freed",

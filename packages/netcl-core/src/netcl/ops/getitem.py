@@ -83,7 +83,7 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     """
     engine = engine_of("getitem", x)
     numbers = key if type(key) is tuple else (key,)
-    if 0 < len(numbers) <= x.ndim and all(type(number) is int for number in numbers):
+    if 0 < len(numbers) <= x.ndim and _INTS.issuperset(map(type, numbers)):
         return _entry_at(x, numbers)
     if isinstance(key, (Tensor, np.ndarray, list)) and x.ndim and not is_list_of_entries(key):
         rows = key if isinstance(key, Tensor) else np.asarray(key)
@@ -107,15 +107,16 @@ def _known_block(key: tuple[Any, ...], shape: Shape) -> Block | None:
     for item in key:
         if type(item) is slice:
             parts.append((item.start, item.stop, item.step))
+            if not _BOUNDS.issuperset(map(type, parts[-1])):
+                return None
         elif type(item) is int or item is None or item is Ellipsis:
             parts.append(item)
         else:
             return None
-    bounds = [bound for part in parts if type(part) is tuple for bound in part]
-    return _block_of(tuple(parts), shape) if _BOUNDS.issuperset(map(type, bounds)) else None
+    return _block_of(tuple(parts), shape)
 
 
-_BOUNDS = frozenset((int, type(None)))
+_INTS, _BOUNDS = frozenset((int,)), frozenset((int, type(None)))
 
 
 @lru_cache(maxsize=4096)

@@ -200,16 +200,22 @@ def _layer_reference(x: Any, normalized_shape: Any, weight: Any = None, bias: An
     return _standardize_reference(x, weight, bias, tuple(range(x.ndim - rank, x.ndim)), eps)
 
 
-def _trailing(op: str, x: Tensor, normalized_shape: Any, **affine: Tensor | None) -> tuple[int, ...]:
+def _trailing(
+    op: str, x: Tensor, normalized_shape: Any, weight: Tensor | None, bias: Tensor | None = None
+) -> tuple[int, ...]:
     """Returns the axes that ``normalized_shape`` covers: the last ones, of exactly these lengths."""
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-    for name, value in {"x": x, **affine}.items():
+    first = x.ndim - len(shape)
+    of_weight = weight is None or weight.shape == shape
+    if shape and x.shape[-len(shape) :] == shape and of_weight and (bias is None or bias.shape == shape):
+        return tuple(range(first, x.ndim))
+    for name, value in {"x": x, "weight": weight, "bias": bias}.items():
         expected = None if value is None else value.shape[-len(shape) :] if name == "x" else value.shape
         if expected is not None and expected != shape or not shape:
             raise ShapeError(
                 f"{op}: {name} {value.shape if value is not None else None} for normalized_shape {shape}", op=op
             )
-    return tuple(range(x.ndim - len(shape), x.ndim))
+    return tuple(range(first, x.ndim))
 
 
 @composite(amp="float32", domain=Domain(cases=_layer_cases, reference=_layer_reference))
@@ -219,7 +225,7 @@ def layer_norm(
     """Normalizes over the last axes, of lengths ``normalized_shape``; weight and bias have that
     shape (Ba et al. 2016).
     """
-    axes = _trailing("layer_norm", x, normalized_shape, weight=weight, bias=bias)
+    axes = _trailing("layer_norm", x, normalized_shape, weight, bias)
     return standardize(x, weight, bias, axes=axes, eps=eps)  # type: ignore[no-any-return]
 
 
@@ -249,7 +255,7 @@ def rms_scale(x: Expr, weight: Expr | None = None, axes: Any = (), eps: float = 
 @composite(amp="float32", domain=Domain(cases=_rms_cases, reference=_rms_reference))
 def rms_norm(x: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float = 1e-6) -> Tensor:
     """Returns x / sqrt(mean(x^2) + eps) over the last axes, times weight (Zhang and Sennrich 2019)."""
-    axes = _trailing("rms_norm", x, normalized_shape, weight=weight)
+    axes = _trailing("rms_norm", x, normalized_shape, weight)
     return rms_scale(x, weight, axes=axes, eps=eps)  # type: ignore[no-any-return]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from netcl.core.dtypes import promote
+from netcl.core.engine.product import Block, Copies
 from netcl.core.engine.registry import engine_for
 from netcl.core.errors import ShapeError
 from netcl.core.layout import block_of, broadcast_shapes, contiguous_strides, normalize_axes, reduced_axes
@@ -19,10 +20,11 @@ from netcl.core.ops_table.dispatch import Domain
 from netcl.core.storage import views
 from netcl.core.storage.views import Geometry, ViewStorage
 from netcl.core.tensor import Tensor
-from netcl.ops.table import METHOD, as_dtype, composite, computed, engine_of, viewed
+from netcl.ops.table import METHOD, as_dtype, composite, computed, engine_of, multiplied, viewed
 
 Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 Axes = Any
+Shape = tuple[int, ...]
 
 
 def sampled(function: Any, *cases: tuple[tuple[int, ...], dict[str, Any]]) -> Domain:
@@ -390,30 +392,44 @@ def _concatenate_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, 5),), {"axis": -1}
 
 
-@computed(domain=Domain(cases=_concatenate_cases, reference=lambda *xs, axis=0: np.concatenate(xs, axis)))
+@lru_cache(maxsize=4096)
+def _blocks(shapes: tuple[Shape, ...], at: int) -> tuple[Shape, tuple[Block, ...]]:
+    """Returns the shape of tensors that are joined along the axis ``at``, and its blocks that are copies of them."""
+    first = shapes[0]
+    for shape in shapes:
+        if (*shape[:at], *shape[at + 1 :]) != (*first[:at], *first[at + 1 :]) or len(shape) != len(first):
+            raise ShapeError(f"cat: shapes {' and '.join(map(str, shapes))} differ beyond axis {at}", op="cat")
+    whole = (*first[:at], builtins.sum(shape[at] for shape in shapes), *first[at + 1 :])
+    strides, start, blocks = contiguous_strides(whole), 0, []
+    for shape in shapes:
+        blocks.append(Block(shape, contiguous_strides(shape), 0, strides, start))
+        start += shape[at] * strides[at]
+    return whole, tuple(blocks)
+
+
+def _copies(*tensors: Tensor, axis: int = 0) -> Copies | None:
+    """Returns the copies that a call of ``concatenate`` is; None with conversions or empty tensors."""
+    first = tensors[0]
+    if any(x.dtype != first.dtype or not x.size for x in tensors):
+        return None
+    (at,) = normalize_axes(axis, first.ndim, "cat")
+    whole, blocks = _blocks(tuple([x.shape for x in tensors]), at)
+    return Copies(whole, first.dtype, blocks)
+
+
+@multiplied(_copies, domain=Domain(cases=_concatenate_cases, reference=lambda *xs, axis=0: np.concatenate(xs, axis)))
 def concatenate(*tensors: Tensor, axis: int = 0) -> Tensor:
     """Returns the tensors concatenated along ``axis``; all other lengths must be equal. dtypes are promoted."""
     if not tensors:
         raise ShapeError("cat: there is no tensor to join", op="cat")
     engine = engine_of("cat", *tensors)
-    first = tensors[0].shape
-    (at,) = normalize_axes(axis, len(first), "cat")
-    for x in tensors:
-        if (*x.shape[:at], *x.shape[at + 1 :]) != (*first[:at], *first[at + 1 :]) or x.ndim != len(first):
-            raise ShapeError(
-                f"cat: shapes {' and '.join(str(t.shape) for t in tensors)} differ beyond axis {axis}", op="cat"
-            )
+    (at,) = normalize_axes(axis, tensors[0].ndim, "cat")
+    whole, blocks = _blocks(tuple([x.shape for x in tensors]), at)
     dtype = promote(*(x.dtype for x in tensors))
-    result = engine.empty((*first[:at], builtins.sum(x.shape[at] for x in tensors), *first[at + 1 :]), dtype)
-    strides, start = contiguous_strides(result.shape), 0
-    for x in tensors:
-        shape, own = x.shape, contiguous_strides(x.shape)
+    result = engine.empty(whole, dtype)
+    for x, block in zip(tensors, blocks):
         if x.size:
-            engine.copy(
-                as_dtype(x, dtype), result, shape=shape, source_strides=own, source_offset=0, out_strides=strides,
-                out_offset=start,
-            )  # fmt: skip
-        start += shape[at] * strides[at]
+            engine.copy(as_dtype(x, dtype), result, **block._asdict())
     return result  # type: ignore[no-any-return]
 
 

@@ -141,7 +141,7 @@ def viewed(*, domain: Domain, forms: str = "") -> Callable[[Callable[..., Any]],
 def multiplied(
     product: Callable[..., Any], *, domain: Domain | None = None, amp: str = "widest", forms: str = ""
 ) -> Callable[[Callable[..., Any]], OpFunction]:
-    """Decorates as ``computed`` an op with matrix products as calls: ``product`` describes each, see OpRow."""
+    """Decorates as ``computed`` an op with matrix products, or copies, as calls: ``product`` describes each (OpRow)."""
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
         fields: dict[str, Any] = {"domain": domain or Domain(), "amp": amp, "product": product, "forms": forms}
@@ -209,6 +209,8 @@ def engine_of(op: str, *operands: Any) -> DeviceBackend:
     """Returns the one engine of all tensors (None is skipped); raises TypeError for other types, BackendMismatchError
     for two engines.
     """
+    if len(operands) == 1 and isinstance(operands[0], Tensor):
+        return operands[0].engine
     for operand in operands:
         if operand is not None and not isinstance(operand, Tensor):
             raise TypeError(

@@ -67,24 +67,17 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
 
 def watched(step: Callable[..., Any], closure_first: bool = False) -> Callable[..., Any]:
     """Returns ``step`` with calls of the optimizer's hooks, and of all optimizers', around it; a step inside another
-    one calls none. ``closure_first``: the step calls its closure once, before anything else.
+    one calls none. ``closure_first``: the step calls its closure once, before anything else. A period of a loop ends
+    with the step itself: calls of the hooks after it belong to the next period.
     """
 
     def call(self: Any, clip: Tensor | None, *args: Any, **kwargs: Any) -> Any:
-        hooks: Hooks = self._hooks
-        self._clip = clip
-        hooks.inside = True
+        hooks, self._clip = self._hooks, clip
+        outer, hooks.inside = hooks.inside, True
         try:
-            for hook in (*_all.of("step_pre"), *hooks.of("step_pre")):
-                changed = hook(self, args, kwargs)
-                if changed is not None:
-                    args, kwargs = changed
-            result = step(self, *args, **kwargs)
-            for hook in (*hooks.of("step_post"), *_all.of("step_post")):
-                hook(self, args, kwargs)
-            return result
+            return step(self, *args, **kwargs)
         finally:
-            hooks.inside = False
+            hooks.inside = outer
 
     changes_gradients(call)
     whole = refused(call, _refuses)
@@ -94,27 +87,35 @@ def watched(step: Callable[..., Any], closure_first: bool = False) -> Callable[.
         hooks: Hooks | None = getattr(self, "_hooks", None)
         if hooks is None or hooks.inside:
             return step(self, *args, **kwargs)
-        closure = args[0] if args else kwargs.get("closure")
-        if closure is not None and closure_first and self._is_own and not has_step_hooks(hooks):
-            with enable_grad():  # its calls are calls of the period
-                result = closure()
-            whole(self, self._take_clip())
-        else:
-            # The ops of an optimizer of the program are calls of their own, as it may compute anything.
-            result = (whole if self._is_own else call)(self, self._take_clip(), *args, **kwargs)
-        parameter = next((p for group in self.param_groups for p in group["params"]), None)
-        if parameter is not None:
-            boundary(self, parameter.engine)
-        return result
+        hooks.inside = True
+        try:
+            for hook in (*_all.of("step_pre"), *hooks.of("step_pre")):
+                args, kwargs = hook(self, args, kwargs) or (args, kwargs)
+            closure = args[0] if args else kwargs.get("closure")
+            if closure is not None and closure_first and self._is_own:
+                with enable_grad():  # its calls are calls of the period
+                    result = closure()
+                whole(self, self._take_clip())
+            else:
+                # The ops of an optimizer of the program are calls of their own, as it may compute anything.
+                result = (whole if self._is_own else call)(self, self._take_clip(), *args, **kwargs)
+            parameter = next((p for group in self.param_groups for p in group["params"]), None)
+            if parameter is not None:
+                boundary(self, parameter.engine)
+            for hook in (*hooks.of("step_post"), *_all.of("step_post")):
+                hook(self, args, kwargs)
+            return result
+        finally:
+            hooks.inside = False
 
     return taken
 
 
 def _refuses(pending: bool, optimizer: Any, clip: Tensor | None, closure: Any = None) -> str | None:
-    """Returns why the step of an optimizer of netcl cannot be predicted; None if it can."""
+    """Returns why the step of an optimizer of netcl cannot be predicted; None if it can. Hooks are called outside."""
     if optimizer.found_inf is not None or optimizer.grad_scale is not None:
         return "scaled gradients"
-    return optimizer.refuses_prediction(closure)  # type: ignore[no-any-return]
+    return None if closure is None else "a closure of an optimizer"
 
 
 def has_step_hooks(hooks: Hooks) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 import netcl.autograd as ag
-from netcl.autograd.prediction import changes_gradients
+from netcl.autograd.prediction import changes_gradients, force
 from netcl.core import Tensor
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import ShapeError, UnsupportedError, from_here, shorten_traceback
@@ -62,6 +62,7 @@ class ParamGroup(dict[str, Any]):
         """Updates as ``dict.update``; checks the values first and writes them to the device at the end."""
         new = dict(*args, **kwargs)
         self._check({**self, **new})
+        force(self["params"])  # a step with the present values may be predicted
         super().update(new)
         self._send(self)
 

@@ -1,4 +1,4 @@
-"""Product: an op that is one matrix product, by shapes, for engines to repeat it by its execution plan."""
+"""Ops that are a matrix product, or copies into one result, by shapes, for engines to repeat them by their plans."""
 
 from __future__ import annotations
 
@@ -19,3 +19,21 @@ class Product(NamedTuple):
     transpose_b: bool = False
     added: Shape | None = None
     shape: Shape = ()
+
+
+class Block(NamedTuple):
+    """The arguments of ``DeviceBackend.copy``."""
+
+    shape: Shape
+    source_strides: Shape
+    source_offset: int
+    out_strides: Shape
+    out_offset: int
+
+
+class Copies(NamedTuple):
+    """The result of ``shape`` that holds a copy of each argument of an op, by its block; all are of ``dtype``."""
+
+    shape: Shape
+    dtype: str
+    blocks: tuple[Block, ...]

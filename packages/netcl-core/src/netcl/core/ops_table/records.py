@@ -114,7 +114,7 @@ def _with_values(key: list[Any], values: tuple[Any, ...], kwargs: Mapping[str, A
     places = 0 if row is None or not row.leading else len(values) if row.open else len(row.operands)
     for place, value in enumerate(values):
         kind = type(value)
-        if kind in _STATIC:
+        if kind in _STATIC or (kind is tuple and _INT.issuperset(map(type, value))):
             key += (kind, value)
         elif place < places and isinstance(value, TensorData):
             key += (value.engine, value.shape, value.dtype)

@@ -49,8 +49,8 @@ class OpRow:
     has rules for the computed rows of this core, and takes ``vjp`` before a rule. ``saves``: for each operand the names
     of the operands and results (``out``, ``out1``) that its gradient reads; None saves all.
 
-    ``product(*args, **kwargs)`` of a computed row describes the Product that a call is, for an engine to repeat the
-    call; None for a call that is more than one matrix product. ``view``: a computed row gives a view of its operand
+    ``product(*args, **kwargs)`` of a computed row describes the Product, or the Copies, that a call is, for an engine
+    to repeat the call; None for a call that is more than that. ``view``: a computed row gives a view of its operand
     where its strides allow one.
 
     ``forms``: the other forms in which PyTorch or the array API standard has the op, with ``*`` for its name: ``x.*`` a

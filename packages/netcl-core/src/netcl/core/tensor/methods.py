@@ -860,7 +860,9 @@ def round(x: Any, *, decimals: int = 0) -> Any:
 
 def _reduction(name: str) -> None:
     def reduce(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **numpy_names: Any) -> Any:
-        return _call(name, x, dtype=dtype, **_axes(name, dim, keepdim, numpy_names))
+        if numpy_names or dtype is not None:
+            return _call(name, x, dtype=dtype, **_axes(name, dim, keepdim, numpy_names))
+        return _call(name, x, dim, keepdim)
 
     reduce.__name__ = name
     reduce.__doc__ = (

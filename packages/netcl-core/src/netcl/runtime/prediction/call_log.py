@@ -235,8 +235,8 @@ class PeriodLog:
     def close(self) -> list[Result]:
         """Returns the tensors of the period that the program still refers to.
 
-        Raises Unpredictable if two of them show different elements of the same memory, if one is a view with strides,
-        or if one has a graph that a backward pass can use.
+        Raises Unpredictable if two of them show different elements of the same memory, or if one is a view with
+        strides; LeftGraph if one has a graph that a backward pass can use.
         """
         leaves = [at for at, leaf in enumerate(self.outside) if gradients.held_by(leaf) is not None]
         grads = [id(gradients.held_by(self.outside[at])) for at in leaves]
@@ -274,7 +274,7 @@ class PeriodLog:
             places.setdefault(id(tensor._storage), slot)
             registered = gradients.registered()
             if tensor._requires_grad and not (registered is not None and registered.saves_nothing(tensor)):
-                raise Unpredictable("a tensor with a graph outlives the step")
+                raise LeftGraph("a tensor with a graph outlives the step")
             node = gradients.load().freed_again(tensor.grad_fn) if made.requires_grad else None
             results.append(Result(slot, node, tensor._storage.version, base=tensor._base, same=same))
         return results
@@ -298,6 +298,10 @@ class Selection(Unpredictable):
     def __init__(self, target: Any) -> None:
         super().__init__("an alias of a tensor from outside outlives the step")
         self.target: Any = target
+
+
+class LeftGraph(Unpredictable):
+    """A tensor that outlives the period has a graph that a backward pass can use."""
 
 
 class Broken(Unpredictable):

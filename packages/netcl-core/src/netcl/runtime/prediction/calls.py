@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -57,10 +57,10 @@ class Made:
 class Call:
     """One call of a period: of a row of the op table, with its flag ``record``, or of an event.
 
-    ``enabled`` and ``block`` are the modes: is grad enabled, and the number of the autocast block in the period.
-    ``draws``: it takes random numbers. ``ends``: the step that ends the period is taken inside of it. ``made`` are the
-    tensors that the call makes, ``written`` the numbers of tensors from outside that it writes, ``rewritten`` the slots
-    of earlier results that it writes.
+    ``event``: it is no call of a row. ``enabled`` and ``block`` are the modes: is grad enabled, and the number of the
+    autocast block in the period. ``draws``: it takes random numbers. ``ends``: the step that ends the period is taken
+    inside of it. ``made`` are the tensors that the call makes, ``written`` the numbers of tensors from outside that it
+    writes, ``rewritten`` the slots of earlier results that it writes.
     """
 
     target: Any
@@ -76,7 +76,11 @@ class Call:
     written: tuple[int, ...] = ()
     rewritten: tuple[int, ...] = ()
     last_uses: tuple[int, ...] = ()  # slots that no later call reads
+    event: bool = field(init=False)
     checks: tuple[tuple[int, Any], ...] = ()  # of the arguments: (0, slot), (1, number from outside) or (2, template)
+
+    def __post_init__(self) -> None:
+        self.event = not isinstance(self.target, OpRow)
 
     @property
     def references(self) -> list[Any]:

@@ -32,6 +32,7 @@ class Place:
         self.resumes: int = 0  # the period in which a waiting place begins again
         self.refused: bool = False
         self.change: Callable[[Stretch], Stretch] | None = None  # of the stretch, by what its last period has shown
+        self.extended: bool = False  # a period has steps of other optimizers in it
         self.selections: set[Any] = set()  # rows that select other elements of a tensor from outside in each period
 
     def note(self, pending: PredictedPeriod) -> None:
@@ -50,6 +51,13 @@ class Place:
     def select(self, target: Any) -> None:
         """Has calls of ``target`` on tensors from outside run at once, and the place begin again."""
         self.selections.add(target)
+        self.before, self.logs = None, 0
+
+    def extend(self) -> None:
+        """Has periods go on over the steps of other optimizers to the next step of the owner, and the place begin
+        again.
+        """
+        self.extended = True
         self.before, self.logs = None, 0
 
     def improve(self) -> None:

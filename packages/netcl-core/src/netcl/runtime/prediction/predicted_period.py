@@ -11,7 +11,6 @@ from netcl.core.dtypes import DType
 from netcl.core.errors import CaptureError, OutOfMemoryError
 from netcl.core.ops_table import modes
 from netcl.core.ops_table.dispatch import assign
-from netcl.core.ops_table.table import OpRow
 from netcl.core.process.grad_mode import state as grad_state
 from netcl.core.process.hook_stack import PREDICTOR, hooks_of_thread
 from netcl.core.storage import gradients
@@ -140,15 +139,7 @@ class PredictedPeriod:
             for name, template in call.kwargs.items():
                 if name not in kwargs or not self._equal(template, kwargs[name]):
                     return MISS
-        refuses = getattr(target, "refuses", None)
-        if refuses is not None and refuses(True, *args, **kwargs) is not None:
-            return MISS
-        if self._arrays is not None and not isinstance(target, OpRow) and not self._arrays.unchanged():
-            return MISS  # a backward pass reads them again
-        changes_gradients = getattr(target, "changes_gradients", False)
-        if changes_gradients and not self.guarded and any(map(gradients.held_by, self.stretch.from_none)):
-            return MISS
-        if target is READ_GRADIENT and call.result is None and gradients.held_by(args[0]) is not None:
+        if call.event and not self._is_possible(target, args, kwargs, call.result):
             return MISS
         for made in call.made:
             slots[made.slot] = self._deferred(made)
@@ -164,9 +155,10 @@ class PredictedPeriod:
             self._mark_storage(storage)
         if call.draws:
             predict_draws(self)
-        if changes_gradients and not self.guarded:
-            self._guard()
-        self.passed = self.passed or getattr(target, "makes_gradients", False)
+        if call.event:
+            if getattr(target, "changes_gradients", False) and not self.guarded:
+                self._guard()
+            self.passed = self.passed or getattr(target, "makes_gradients", False)
         self.position = position + 1
         self.ends = call.ends
         if self.position in self.stretch.starts and self.stretch.may_start:
@@ -175,6 +167,18 @@ class PredictedPeriod:
         if type(result) is Slot:
             return slots[result.number]
         return filled(result, self._tensor_of)
+
+    def _is_possible(self, event: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> bool:
+        """Returns True if an event may be computed later, and the gradients are as it found them in the log."""
+        refuses = getattr(event, "refuses", None)
+        if refuses is not None and refuses(True, *args, **kwargs) is not None:
+            return False
+        if self._arrays is not None and not self._arrays.unchanged():
+            return False  # a backward pass reads them again
+        begins = getattr(event, "changes_gradients", False) and not self.guarded
+        if begins and any(map(gradients.held_by, self.stretch.from_none)):
+            return False
+        return not (event is READ_GRADIENT and result is None and gradients.held_by(args[0]) is not None)
 
     def _in_block(self, hooks: tuple[tuple[int, Any], ...], call: Call) -> bool:
         below = hooks[1:] if hooks and hooks[0][0] == PREDICTOR else hooks

@@ -21,6 +21,7 @@ from netcl.core.storage.data import TensorData
 from netcl.core.storage.storage import lock
 from netcl.runtime.prediction.call_log import (
     Broken,
+    LeftGraph,
     PeriodLog,
     Selection,
 )
@@ -229,6 +230,9 @@ class ThreadPredictor:
         if self._logging or self.postponed:
             self._due = owner, engine
             return
+        place = self._place
+        if place is not None and place.extended and (self._log or self._pending) and owner not in (None, place.owner()):
+            return
         early, self._early = self._early if self._early is self._log else None, None
         self._end()
         self._engine = engine
@@ -333,6 +337,11 @@ class ThreadPredictor:
                     place.is_new = True
                     place.stretch = Stretch(before, log, results)
                     place.before = None
+            except LeftGraph as left:
+                if place.extended:
+                    self._refuse(str(left))
+                else:
+                    place.extend()
             except Selection as selection_found:
                 place.select(selection_found.target)
             except _FAULTS as error:

@@ -23,8 +23,9 @@ _FIRST_SLOTS = 12  # the matrix begins with rows for as many pairs, and doubles
 class History:
     """The last ``size`` pairs of a step s and of the change y of the gradient g, for a ``grad`` of n elements.
 
-    ``rows``, (2 slots + 1, n), has s of each slot, y of each slot, and g. ``order`` has the slots of the pairs, oldest
-    first; one slot is always free for the next pair. ``products``, (2 slots + 1, 2 slots + 1) float64, are of the rows.
+    ``rows``, (3 slots, n), has s, y and g of each slot one after another, so that a pair is written by one copy; only
+    the last g is used. ``order`` has the slots of the pairs, oldest first; one slot is always free for the next pair.
+    ``products``, (3 slots, 3 slots) float64, are of the rows.
     """
 
     def __init__(self, grad: Tensor, size: int) -> None:
@@ -34,15 +35,15 @@ class History:
         self._make(grad, min(size + 1, _FIRST_SLOTS))
 
     def _make(self, grad: Tensor, slots: int) -> None:
-        self.slots = slots
-        self.rows: Tensor = Tensor.zeros((2 * slots + 1, grad.size), grad.dtype, queue=grad.queue)
-        self.products = np.zeros((2 * slots + 1, 2 * slots + 1))
-        self._views: dict[int, Tensor] = {}
+        self.slots, self._last = slots, 2  # the row of g
+        self.rows: Tensor = Tensor.zeros((3 * slots, grad.size), grad.dtype, queue=grad.queue)
+        self.products = np.zeros((3 * slots, 3 * slots))
+        self._views: dict[tuple[int, int], Tensor] = {}
 
     @property
     def _places(self) -> list[int]:
         """The rows of the pairs: first all s, then all y, oldest first."""
-        return [*self.order, *(self.slots + slot for slot in self.order)]
+        return [*(3 * slot for slot in self.order), *(3 * slot + 1 for slot in self.order)]
 
     def _grow(self) -> None:
         """Doubles the slots."""
@@ -50,14 +51,14 @@ class History:
         self._make(before[0], min(self.size + 1, 2 * self.slots))
         self.order = list(range(len(self.order)))
         for old, new in zip(places, self._places):
-            self._row(new).write(before[old])
+            self._view(new).write(before[old])
         self.products[np.ix_(self._places, self._places)] = products[np.ix_(places, places)]
 
-    def _row(self, row: int) -> Tensor:
-        """Returns a row as a view, which is made once."""
-        view = self._views.get(row)
+    def _view(self, row: int, count: int = 0) -> Tensor:
+        """Returns a row, or several, as a view, which is made once."""
+        view = self._views.get((row, count))
         if view is None:
-            view = self._views[row] = self.rows[row]
+            view = self._views[row, count] = self.rows[row : row + count] if count else self.rows[row]
         return view
 
     def push(self, step: Tensor, change: Tensor, grad: Tensor) -> None:
@@ -67,37 +68,36 @@ class History:
         if len(self.order) + 1 == self.slots <= self.size:
             self._grow()
         slot = next(slot for slot in range(self.slots) if slot not in self.order)
-        new = [slot, self.slots + slot, 2 * self.slots]
-        for row, values in zip(new, (step, change, grad)):
-            self._row(row).write(values)
-        fresh = ag.stack([step, change, grad], 1)
-        products = ag.matmul(self.rows, fresh).numpy().astype(np.float64)
+        new = s, y, self._last = 3 * slot, 3 * slot + 1, 3 * slot + 2
+        fresh = ag.stack([step, change, grad])
+        self._view(s, 3).write(fresh)
+        products = ag.matmul(self.rows, fresh, transpose_b=True).numpy().astype(np.float64)
         self.products[:, new] = products
         self.products[new, :] = products.T
-        curvature = self.products[new[0], new[1]]
+        curvature = self.products[s, y]
         if curvature > _CURVATURE:
             self.order = [*self.order, slot][-self.size :]
-            self.scale = float(curvature / self.products[new[1], new[1]])
-        else:
-            zeros = Tensor.zeros(grad.shape, grad.dtype, queue=grad.queue)
-            for row in new[:2]:  # its weights are 0, which times NaN is NaN
-                self._row(row).write(zeros)
+            self.scale = float(curvature / self.products[y, y])
+        else:  # the weights of the pair are 0, which times NaN is NaN
+            self._view(s, 2).write(Tensor.zeros((2, grad.size), grad.dtype, queue=grad.queue))
             self.products[new[:2], :] = self.products[:, new[:2]] = 0.0
 
     def direction(self) -> tuple[Tensor, float]:
         """Returns minus the inverse Hessian times the gradient, by the two-loop recursion, and its product with the
         gradient.
         """
-        products, slots, last = self.products, self.slots, 2 * self.slots
-        weights = np.zeros(last + 1)
+        products, last = self.products, self._last
+        weights = np.zeros(len(products))
         weights[last] = -1.0
         along = {}
         for slot in reversed(self.order):
-            along[slot] = weights @ products[:, slot] / products[slot, slots + slot]
-            weights[slots + slot] -= along[slot]
+            s, y = 3 * slot, 3 * slot + 1
+            along[slot] = weights @ products[:, s] / products[s, y]
+            weights[y] -= along[slot]
         weights *= self.scale
         for slot in self.order:
-            weights[slot] += along[slot] - weights @ products[:, slots + slot] / products[slot, slots + slot]
+            s, y = 3 * slot, 3 * slot + 1
+            weights[s] += along[slot] - weights @ products[:, y] / products[s, y]
         factors = Tensor.from_host(self.rows.queue, weights.reshape(1, -1), self.rows.dtype)
         return ag.reshape(ag.matmul(factors, self.rows), (-1,)), float(weights @ products[:, last])
 
@@ -106,8 +106,8 @@ class History:
         resumed computes the same bits.
         """
         places, count = self._places, len(self.order)
-        rows = [self._row(place) for place in places]
-        inverse = [1.0 / float(self.products[slot, self.slots + slot]) for slot in self.order]
+        rows = [self._view(place) for place in places]
+        inverse = [1.0 / float(self.products[3 * slot, 3 * slot + 1]) for slot in self.order]
         return {
             "old_stps": rows[:count], "old_dirs": rows[count:], "ro": inverse, "H_diag": self.scale,
             "slots": [self.slots, *self.order], "products": self.products[np.ix_(places, places)],
@@ -130,7 +130,7 @@ class History:
             history.order = list(range(len(steps)))
         places = history._places
         for place, values in zip(places, (*steps, *changes)):
-            history._row(place).write(values)
+            history._view(place).write(values)
         products = state.get("products")
         if products is None or len(products) != len(places):
             products = ag.matmul(history.rows, history.rows.T)[places][:, places]

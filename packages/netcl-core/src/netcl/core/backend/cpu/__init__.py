@@ -38,7 +38,7 @@ from netcl.core.backend.forwarding import ForwardedCalls, KernelModules, flags
 from netcl.core.device.discovery import CPUQueue, DeviceHandle
 from netcl.core.dtypes import STORAGE, from_bfloat16, numpy_dtype
 from netcl.core.engine import one_by_one
-from netcl.core.engine.product import Product
+from netcl.core.engine.product import Copies, Product
 from netcl.core.engine.profiler_sink import LaunchRecord, ProfilerSink
 from netcl.core.engine.protocol import Described, HostTransfer, KernelText
 from netcl.core.engine.recording import OpenRecordings, Recording, host_read_allowed, open_here, rng_state_here
@@ -218,9 +218,11 @@ class CPUBackend(ForwardedCalls, OpenRecordings):
             self._raise_flag()
 
     def planned(
-        self, what: Program | Product, args: Sequence[Any], scalars: Mapping[str, float | int]
+        self, what: Program | Product | Copies, args: Sequence[Any], scalars: Mapping[str, float | int]
     ) -> Callable[[Sequence[Any]], Tensor | None] | None:
         """Returns the function that repeats an op that has just run ``what`` on ``args``. None if there is none."""
+        if isinstance(what, Copies):
+            return None
         return gemm.planned(self, what) if isinstance(what, Product) else run.planned(self, what, args, scalars)
 
     @property

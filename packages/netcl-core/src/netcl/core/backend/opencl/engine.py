@@ -38,7 +38,7 @@ from netcl.core.device.capabilities import profile_of
 from netcl.core.device.discovery import DeviceHandle
 from netcl.core.dtypes import SIZES, from_bfloat16, itemsize, numpy_dtype
 from netcl.core.engine.interceptors import push_interceptor
-from netcl.core.engine.product import Product
+from netcl.core.engine.product import Copies, Product
 from netcl.core.engine.protocol import Described, HostTransfer, KernelText
 from netcl.core.engine.recording import host_read_allowed, open_here, rng_state_here, unrecorded
 from netcl.core.errors import BackendMismatchError, DTypeError, UnsupportedError
@@ -358,13 +358,15 @@ class OpenCLBackend(ForwardedCalls):
     # -- computing -----------------------------------------------------------------------------------------------------
 
     def planned(
-        self, what: Program | Product, args: Sequence[Any], scalars: Mapping[str, float | int]
+        self, what: Program | Product | Copies, args: Sequence[Any], scalars: Mapping[str, float | int]
     ) -> Callable[[Sequence[Any]], Any] | None:
         """Returns the function that repeats an op that has just run ``what`` on ``args``, by its execution plan; see
         ``queue/plans/planned_op.py``. None if there is none.
         """
         if self._poisons:  # such a function allocates its results from the pool
             return None
+        if isinstance(what, Copies):
+            return copy.planned(self, what)
         return gemm.planned(self, what) if isinstance(what, Product) else run.planned(self, what, args, scalars)
 
     def float32_roles(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import lru_cache
 from itertools import dropwhile, product
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from netcl.core.backend.opencl import templates
+from netcl.core.backend.opencl.queue.plans.execution_plan import ExecutionPlan, Step
 from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
+from netcl.core.backend.opencl.queue.plans.planned_op import planned_op
 from netcl.core.backend.opencl.templates import Traits, magic, per_work_item, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.engine.recording import unrecorded
@@ -22,6 +24,7 @@ from netcl.core.layout import block_of, contiguous_strides
 from netcl.core.storage.host import to_storage
 
 if TYPE_CHECKING:
+    from netcl.core.engine.product import Copies
     from netcl.core.storage.data import TensorData
 
 _DIMS = 6
@@ -189,6 +192,23 @@ def copy(
 
     # Offsets may differ from call to call, so that a plan pays from the second call on.
     run_planned(engine, ("copy", *block), compute, (source, out), first=2)
+
+
+def planned(engine: Any, copies: Copies) -> Callable[[Sequence[Any]], Any] | None:
+    """Returns the function that repeats the op ``copies`` by the plans of its copies; see ``planned_op.py``. None if
+    one of them has no plan.
+    """
+    steps: list[Step] = []
+    count, size = len(copies.blocks), itemsize(copies.dtype)
+    for place, block in enumerate(copies.blocks):
+        plan = engine.plans.get(("copy", *block, size))
+        if not isinstance(plan, ExecutionPlan) or plan.others:
+            return None
+        steps += [
+            step._replace(tensors=tuple(count if each else place for each in step.tensors)) for step in plan.steps
+        ]
+    repeat: Any = planned_op(engine, ExecutionPlan(tuple(steps)), range(count), [(copies.shape, copies.dtype)])
+    return lambda args: None if engine.intercepting else repeat(args)
 
 
 def scatter_block(
