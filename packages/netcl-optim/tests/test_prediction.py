@@ -260,6 +260,25 @@ def test_a_hook_registered_after_the_backward_pass_is_not_called() -> None:
     assert same(at(AT, deed))
 
 
+@pytest.mark.parametrize("hooked", ["a leaf", "a leaf after it was added to", "another network"])
+def test_a_hook_on_a_gradient_ends_the_prediction_of_its_own_network_alone(
+    hooked: str, replays: Callable[[], int]
+) -> None:
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.other = ag.Parameter(net.tensor(8, 8))  # type: ignore[attr-defined]
+        if number == AT:
+            leaf = net.other if hooked == "another network" else net.first  # type: ignore[attr-defined]
+            if hooked == "a leaf after it was added to":
+                leaf.register_post_accumulate_grad_hook(lambda leaf: leaf.grad.mul_(0.5))
+            else:
+                leaf.register_hook(lambda grad: grad * 0.5)
+        net.seen.append(net.step())
+
+    assert same(loop)
+    assert (replays() >= STEPS - 3) == (hooked == "another network")
+
+
 def test_the_version_of_a_tensor() -> None:
     def loop(net: Net, number: int) -> None:
         net.optimizer.zero_grad()

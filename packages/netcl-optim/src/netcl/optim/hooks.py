@@ -110,7 +110,7 @@ def watched(step: Callable[..., Any], closure_first: bool = False) -> Callable[.
     return taken
 
 
-def _refuses(pending: bool, optimizer: Any, clip: Tensor | None, closure: Any = None) -> str | None:
+def _refuses(leaves: Any, optimizer: Any, clip: Tensor | None, closure: Any = None) -> str | None:
     """Returns why the step of an optimizer of netcl cannot be predicted; None if it can."""
     if optimizer.found_inf is not None or optimizer.grad_scale is not None:
         return "scaled gradients"

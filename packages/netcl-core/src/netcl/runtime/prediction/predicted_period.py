@@ -141,7 +141,7 @@ class PredictedPeriod:
                 if name not in kwargs or not self._equal(template, kwargs[name]):
                     return MISS
         refuses = getattr(target, "refuses", None)
-        if refuses is not None and refuses(True, *args, **kwargs) is not None:
+        if refuses is not None and refuses(self.stretch.leaves, *args, **kwargs) is not None:
             return MISS
         if self._arrays is not None and not isinstance(target, OpRow) and not self._arrays.unchanged():
             return MISS  # a backward pass reads them again
