@@ -159,6 +159,19 @@ def test_dropout_draws_the_same_numbers() -> None:
     assert same(loop)
 
 
+@pytest.mark.parametrize("draw", [nc.rand_like, nc.randn_like])
+def test_numbers_drawn_in_the_shape_of_a_tensor(draw: Callable[[Tensor], Tensor], replays: Callable[[], int]) -> None:
+    def loop(net: Net, _: int) -> None:
+        net.optimizer.zero_grad()
+        x = net.tensor(4, 8)
+        net.out(x + draw(x) * 0.1).square().mean().backward()
+        net.first.grad.add_(draw(net.first), alpha=0.01)  # type: ignore[union-attr]
+        net.optimizer.step()
+
+    assert same(loop)
+    assert replays() > STEPS // 2
+
+
 def test_a_read_in_the_middle_of_a_step() -> None:
     def loop(net: Net, number: int) -> None:
         loss = net.step()
