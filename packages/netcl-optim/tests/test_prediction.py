@@ -292,6 +292,28 @@ def test_a_hook_on_a_gradient_ends_the_prediction_of_its_own_network_alone(
     assert (replays() >= STEPS - 3) == (hooked == "another network")
 
 
+@pytest.mark.parametrize("closure", [False, True])
+def test_hooks_around_the_steps_of_an_optimizer_are_lines_of_the_loop(
+    closure: bool, replays: Callable[[], int]
+) -> None:
+    def halved(net: Net) -> None:
+        for parameter in net.parameters:
+            if parameter.grad is not None:
+                parameter.grad.mul_(0.5)
+
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.optimizer.register_step_pre_hook(lambda *_: halved(net))
+            net.optimizer.register_step_post_hook(lambda *_: net.seen.append(net.first.detach().sum()))
+        if closure:
+            closure_loop(net, number)
+        else:
+            net.seen.append(net.step())
+
+    assert same(loop)
+    assert replays() > STEPS // 2 or closure  # its hook halves the gradients of the step before
+
+
 def test_the_version_of_a_tensor() -> None:
     def loop(net: Net, number: int) -> None:
         net.optimizer.zero_grad()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from netcl.autograd import enable_grad
@@ -45,6 +46,15 @@ class Hooks:
         hooks.update(others)
         return RemovableHandle(hooks, key)
 
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """A block in which a step calls no hooks."""
+        self.inside = True
+        try:
+            yield
+        finally:
+            self.inside = False
+
     def of(self, kind: str) -> tuple[Callable[..., Any], ...]:
         """Returns the hooks of a kind."""
         return tuple(self._kinds.get(kind, {}).values())
@@ -71,20 +81,9 @@ def watched(step: Callable[..., Any], closure_first: bool = False) -> Callable[.
     """
 
     def call(self: Any, clip: Tensor | None, *args: Any, **kwargs: Any) -> Any:
-        hooks: Hooks = self._hooks
         self._clip = clip
-        hooks.inside = True
-        try:
-            for hook in (*_all.of("step_pre"), *hooks.of("step_pre")):
-                changed = hook(self, args, kwargs)
-                if changed is not None:
-                    args, kwargs = changed
-            result = step(self, *args, **kwargs)
-            for hook in (*hooks.of("step_post"), *_all.of("step_post")):
-                hook(self, args, kwargs)
-            return result
-        finally:
-            hooks.inside = False
+        with self._hooks.silent():
+            return step(self, *args, **kwargs)
 
     changes_gradients(call)
     whole = refused(call, _refuses)
@@ -94,8 +93,13 @@ def watched(step: Callable[..., Any], closure_first: bool = False) -> Callable[.
         hooks: Hooks | None = getattr(self, "_hooks", None)
         if hooks is None or hooks.inside:
             return step(self, *args, **kwargs)
+        # Hooks are lines of the program around the step, and no part of its event.
+        with hooks.silent():
+            for hook in (*_all.of("step_pre"), *hooks.of("step_pre")):
+                changed = hook(self, args, kwargs)
+                args, kwargs = (args, kwargs) if changed is None else changed
         closure = args[0] if args else kwargs.get("closure")
-        if closure is not None and closure_first and self._is_own and not has_step_hooks(hooks):
+        if closure is not None and closure_first and self._is_own:
             with enable_grad():  # its calls are calls of the period
                 result = closure()
             whole(self, self._take_clip())
@@ -105,6 +109,9 @@ def watched(step: Callable[..., Any], closure_first: bool = False) -> Callable[.
         parameter = next((p for group in self.param_groups for p in group["params"]), None)
         if parameter is not None:
             boundary(self, parameter.engine)
+        with hooks.silent():
+            for hook in (*hooks.of("step_post"), *_all.of("step_post")):
+                hook(self, args, kwargs)
         return result
 
     return taken
@@ -114,7 +121,7 @@ def _refuses(leaves: Any, optimizer: Any, clip: Tensor | None, closure: Any = No
     """Returns why the step of an optimizer of netcl cannot be predicted; None if it can."""
     if optimizer.found_inf is not None or optimizer.grad_scale is not None:
         return "scaled gradients"
-    return optimizer.refuses_prediction(closure)  # type: ignore[no-any-return]
+    return None if closure is None else "a closure of an optimizer"
 
 
 def has_step_hooks(hooks: Hooks) -> bool:
