@@ -3,8 +3,8 @@
 ``python benchmarks/programs.py [--devices intel,pocl] [--only cnn,facade] [--turns 15] [--json FILE]``. Both run the
 same steps of a program in turns: a turn is a few steps of one and then the same steps of the other, so that the work of
 a step (the length of an episode, the iterations of a line search) and the machine's load are equal. The ratio is the
-median over the turns of PyTorch's time over netcl's. Asked for is 0.8 for a program whose step takes PyTorch more than
-5 ms, and 0.3 for programs of many small ops.
+median over the turns of PyTorch's time over netcl's; the last column is the part of netcl's calls that was predicted.
+Asked for is 0.8 for a program whose step takes PyTorch more than 5 ms, and 0.3 for programs of many small ops.
 
 ``facade`` compares a step of the digits network through netcl.torch with one through netcl's own names, by turns in one
 process; the upper bound (95 %) of the median of their ratios is to be at most 1.05. Exits with 1 if a target is missed.
@@ -77,11 +77,14 @@ class Program:
             raise RuntimeError(f"a program ended while it was timed: {self._process.args}")
         return float(line)
 
-    def close(self) -> None:
-        """Ends the process."""
+    def close(self) -> float:
+        """Ends the process; returns the part of its calls that was predicted."""
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
+        line = self._process.stdout.readline()
         self._process.wait()
+        return float(line or 0.0)
 
 
 def program_rows(name: str, python: str, handle: DeviceHandle, turns: int) -> tuple[list[Timing], bool]:
@@ -98,8 +101,7 @@ def program_rows(name: str, python: str, handle: DeviceHandle, turns: int) -> tu
             for label in list(contestants) if turn % 2 else reversed(contestants):
                 times[label].append(contestants[label].turn(PROGRAMS[name]))
     finally:
-        for program in contestants.values():
-            program.close()
+        shares = [program.close() for program in contestants.values()]
     theirs, ours = times.values()
     rows = [timing(name, label, values) for label, values in times.items()]
     ratio = timing(name, f"PyTorch / {rows[1].contestant}", [a / b for a, b in zip(theirs, ours)], "")
@@ -109,7 +111,7 @@ def program_rows(name: str, python: str, handle: DeviceHandle, turns: int) -> tu
     spread = f"{ratio.low:.2f} to {ratio.high:.2f}"
     print(
         f"{name:<14}{rows[1].contestant:<22}{rows[0].median:>9.2f}{rows[1].median:>9.2f}{ratio.median:>8.2f}"
-        f"{spread:>16}  {verdict}",
+        f"{spread:>16}{shares[-1]:>11.1%}  {verdict}",
         flush=True,
     )
     return [*rows, ratio], met
@@ -220,7 +222,7 @@ def main() -> int:
     if python is None:
         print("PyTorch is not installed: no program is timed")
     else:
-        print(f"{'program':<14}{'on':<22}{'PyTorch':>9}{'ms':>9}{'ratio':>8}{'middle half':>16}")
+        print(f"{'program':<14}{'on':<22}{'PyTorch':>9}{'ms':>9}{'ratio':>8}{'middle half':>16}{'predicted':>11}")
         for name in (name for name in PROGRAMS if name in chosen):
             for handle in devices:
                 rows, holds = program_rows(name, python, handle, options.turns)

@@ -427,6 +427,9 @@ def test_anomaly_names_the_op_and_its_caller(leaf: Any) -> None:
     assert ag.tensor(x).exp().creation_trace is not None
     ag.set_detect_anomaly(False)
     assert ag.tensor(x).exp().creation_trace is None
+    with ag.set_detect_anomaly(True):
+        assert ag.tensor(x).exp().creation_trace is not None
+    assert ag.tensor(x).exp().creation_trace is None
 
 
 def test_gradient_crosses_devices(handle: Any, leaf: Any) -> None:

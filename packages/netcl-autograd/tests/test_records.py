@@ -13,6 +13,8 @@ import netcl as nc
 import netcl.autograd as ag
 from netcl.core import Tensor
 from netcl.core.ops_table.dispatch import call
+from netcl.core.ops_table.records import call_key
+from netcl.core.ops_table.table import TABLE
 
 RNG = np.random.default_rng(0)
 Work = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -27,6 +29,9 @@ OPS: dict[str, Work] = {
     "slice": lambda x, w, b: x[1:, ::2] * x[0, 1],
     "concatenate": lambda x, w, b: nc.cat((x, w, x)),
     "split": lambda x, w, b: x.split([1, 3], 1)[1] * x.split(3, 1)[0],
+    "none by keyword": lambda x, w, b: ag.binary_cross_entropy_with_logits(w, w / 3, weight=None, pos_weight=b),
+    "all none": lambda x, w, b: ag.binary_cross_entropy_with_logits(w, w / 3, weight=None, pos_weight=None),
+    "weight by keyword": lambda x, w, b: ag.binary_cross_entropy_with_logits(w, w / 3, weight=b),
     "out is saved": lambda x, w, b: nc.exp(x) / nc.sum(x * x, 1, keepdims=True),
 }
 
@@ -54,6 +59,13 @@ def test_later_calls_have_the_gradients_of_the_first(name: str) -> None:
         tensor.grad = None
     again = gradients(OPS[name], given)
     assert all(one is other or np.array_equal(one, other) for one, other in zip(first, again))
+
+
+def test_operands_that_are_none_by_keyword_leave_a_record() -> None:
+    _, w, b = operands()
+    row = TABLE["binary_cross_entropy_with_logits"]
+    assert call_key(row, (w, w), {"weight": None, "pos_weight": None}) is not None
+    assert call_key(row, (w, w), {"weight": None, "pos_weight": b}) is None
 
 
 @pytest.mark.parametrize("name", ["matmul", "linear", "add", "concatenate"])

@@ -159,6 +159,19 @@ def test_dropout_draws_the_same_numbers() -> None:
     assert same(loop)
 
 
+@pytest.mark.parametrize("draw", [nc.rand_like, nc.randn_like])
+def test_numbers_drawn_in_the_shape_of_a_tensor(draw: Callable[[Tensor], Tensor], replays: Callable[[], int]) -> None:
+    def loop(net: Net, _: int) -> None:
+        net.optimizer.zero_grad()
+        x = net.tensor(4, 8)
+        net.out(x + draw(x) * 0.1).square().mean().backward()
+        net.first.grad.add_(draw(net.first), alpha=0.01)  # type: ignore[union-attr]
+        net.optimizer.step()
+
+    assert same(loop)
+    assert replays() > STEPS // 2
+
+
 def test_a_read_in_the_middle_of_a_step() -> None:
     def loop(net: Net, number: int) -> None:
         loss = net.step()
@@ -312,6 +325,47 @@ def test_a_hook_around_a_predicted_step_that_raises_leaves_the_step_taken_or_not
         net.seen.append(net.first.clone())
 
     assert same(loop)
+
+
+@pytest.mark.parametrize("hooked", ["a leaf", "a leaf after it was added to", "another network"])
+def test_a_hook_on_a_gradient_ends_the_prediction_of_its_own_network_alone(
+    hooked: str, replays: Callable[[], int]
+) -> None:
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.other = ag.Parameter(net.tensor(8, 8))  # type: ignore[attr-defined]
+        if number == AT:
+            leaf = net.other if hooked == "another network" else net.first  # type: ignore[attr-defined]
+            if hooked == "a leaf after it was added to":
+                leaf.register_post_accumulate_grad_hook(lambda leaf: leaf.grad.mul_(0.5))
+            else:
+                leaf.register_hook(lambda grad: grad * 0.5)
+        net.seen.append(net.step())
+
+    assert same(loop)
+    assert (replays() >= STEPS - 3) == (hooked == "another network")
+
+
+@pytest.mark.parametrize("closure", [False, True])
+def test_hooks_around_the_steps_of_an_optimizer_are_lines_of_the_loop(
+    closure: bool, replays: Callable[[], int]
+) -> None:
+    def halved(net: Net) -> None:
+        for parameter in net.parameters:
+            if parameter.grad is not None:
+                parameter.grad.mul_(0.5)
+
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.optimizer.register_step_pre_hook(lambda *_: halved(net))
+            net.optimizer.register_step_post_hook(lambda *_: net.seen.append(net.first.detach().sum()))
+        if closure:
+            closure_loop(net, number)
+        else:
+            net.seen.append(net.step())
+
+    assert same(loop)
+    assert replays() > STEPS // 2 or closure  # its hook halves the gradients of the step before
 
 
 def test_the_version_of_a_tensor() -> None:

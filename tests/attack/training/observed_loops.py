@@ -120,6 +120,16 @@ def _read_and_written(loop: State, x: Any) -> Any:
     return x + (y * 0.1).to(x.dtype)
 
 
+def _carried(loop: State, x: Any) -> Any:
+    loop.hidden = loop.lib.tanh(x + (0.0 if loop.hidden is None else loop.hidden.detach().mean(0)))
+    return loop.hidden
+
+
+def _queued(loop: State, x: Any) -> Any:
+    loop.queue[loop.number % len(loop.queue)] = x.detach().mean(0)
+    return x + loop.queue.mean(0) * 0.1
+
+
 OWN_LAYERS: dict[str, Callable[[State, Any], Any]] = {
     "cube": lambda loop, x: loop.lib.cube.apply(x),
     "checkpoint": _checkpointed,
@@ -137,6 +147,9 @@ OWN_LAYERS: dict[str, Callable[[State, Any], Any]] = {
     "inner backward": _inner_backward,
     "dropout op": lambda loop, x: loop.lib.F.dropout(x, 0.3, training=loop.net.training),
     "normal": lambda loop, x: x + loop.lib.randn(x.shape, dtype=x.dtype) * 0.1,
+    "noise like": lambda loop, x: x + (loop.lib.randn_like(x) if loop.loop.seed % 2 else loop.lib.rand_like(x)) * 0.1,
+    "carried": _carried,
+    "queued": _queued,
     "expanded": lambda loop, x: x + x.mean(0, keepdim=True).expand(x.shape[0], WIDTH),
     "flat write": lambda loop, x: x.clone().flatten().mul_(1.5).view(x.shape[0], WIDTH),
     "detach sum": lambda loop, x: x + x.detach().mean(),
@@ -164,7 +177,7 @@ TRICKS = (
     "two models", "autocast", "retain", "data by index", "data in place", "same data", "grad norm", "grad function",
     "item", "item at end", "scaler", "sum of losses", "metrics", "frozen first", "steps twice", "backward in pieces",
     "keep out", "no zero", "data of host", "data on host", "closure", "data in closure",
-    "early read",
+    "early read", "running sum", "slow weights", "same parameters", "hook elsewhere",
 )  # fmt: skip
 
 
@@ -185,6 +198,7 @@ WITH_GRADIENTS: dict[str, Callable[[State, list[Any]], None]] = {
     "set held": lambda s, leaves: _set_held(s, leaves),
     "set to none": lambda s, leaves: setattr(leaves[s.loop.seed % len(leaves)], "grad", None),
     "set two": lambda s, leaves: _set_two(s, leaves),
+    "noisy": lambda s, leaves: [p.grad.add_(s.lib.randn_like(p.grad), alpha=0.01) for p in leaves] and None,
     "used again": lambda s, leaves: s.see("dot", sum((p.grad * p.detach()).sum() for p in leaves)),
 }
 
@@ -312,6 +326,9 @@ class State:
     skip: str = ""
     out: Any = None
     gradient: Any = None  # that the loop refers to from one step to the next
+    hidden: Any = None  # of a recurrent loop
+    total: Any = 0.0
+    saved: Any = None
     around: Any = None  # makes the context of the forward pass of this step
 
     def __post_init__(self) -> None:
@@ -338,11 +355,17 @@ class State:
             else:
                 parameters = [p for p in self.second.parameters() if loop.optimizer != "Muon" or len(p.shape) == 2]
                 self.optimizer.add_param_group({"params": parameters})
+        self.other = self._optimizer(self.net) if "same parameters" in self.tricks else None
+        self.slow = [p.detach().clone() for p in self.net.parameters()] if "slow weights" in self.tricks else []
         self.ema = [p.detach().clone() for p in self.net.parameters()] if "ema" in self.tricks else None
         self.square = self._tensor(self.rng.uniform(-0.3, 0.3, (WIDTH, WIDTH)))
         self.table = self._tensor(self.rng.uniform(-0.3, 0.3, (CLASSES, WIDTH)))
         self.index = self.lib.tensor(self.rng.integers(0, CLASSES, max(BATCHES)))
         self.static = self._tensor(np.zeros((BATCHES[0], WIDTH)))
+        self.queue = self._tensor(np.zeros((3, WIDTH)))
+        self.elsewhere = self.lib.nn.Parameter(self._tensor(np.zeros(2)))
+        if "hook elsewhere" in self.tricks:
+            self.handles.append(self.elsewhere.register_hook(lambda grad: grad * 0.5))
         self.all_data = self._tensor(self.rng.standard_normal((4 * max(BATCHES), WIDTH)))
         self.all_targets = self.lib.tensor(self.rng.integers(0, CLASSES, 4 * max(BATCHES)))
         self.host = self.rng.standard_normal((max(BATCHES), WIDTH)).astype(loop.dtype)
@@ -562,6 +585,17 @@ class State:
             self.see("out", out.detach())
         if "keep out" in tricks:
             self.see("out", out)
+        if "running sum" in tricks:
+            self.total = self.total + loss.detach()
+            if self.number % 5 == 4:
+                self.see("total", self.total.item())
+                self.total = 0.0
+        if self.slow and self.number % 3 == 2:
+            for slow, p in zip(self.slow, net.parameters()):
+                slow += 0.5 * (p.detach() - slow)
+                p.data.copy_(slow)
+        if self.other is not None:
+            self.other.step(*[lambda: self.square.sum()] * (self.loop.optimizer in WITH_CLOSURE))
         if "metrics" in tricks:
             self.see("right", (out.argmax(1) == target).sum())
         if self.ema is not None:
@@ -757,6 +791,20 @@ def _optimizer_state(s: State, n: int) -> None:
         for number, values in s.optimizer.state_dict()["state"].items():
             for key, value in sorted(values.items()):
                 s.see(f"state {number} {key}", value)
+
+
+def _new_optimizer(s: State, n: int) -> None:
+    s.optimizer = s._optimizer(s.net)
+    if s.scheduler is not None:
+        s.scheduler = s.lib.optim.lr_scheduler.StepLR(s.optimizer, 3, 0.7)
+
+
+def _save_and_load(s: State, n: int) -> None:
+    if n % 2 or s.saved is None:
+        s.saved = copy.deepcopy((s.net.state_dict(), s.optimizer.state_dict()))
+    else:
+        s.net.load_state_dict(s.saved[0])
+        s.optimizer.load_state_dict(s.saved[1])
 
 
 def _new_parameter(s: State, n: int) -> None:
@@ -1007,6 +1055,8 @@ DEEDS: dict[str, Callable[[State, int], None]] = {
     "options": _options,
     "optimizer state": _optimizer_state,
     "new parameter": _new_parameter,
+    "new optimizer": _new_optimizer,
+    "save and load": _save_and_load,
     "draw": _draw,
     "seed": _seed,
     "more backward": _more_backward,
@@ -1040,7 +1090,7 @@ DEEDS: dict[str, Callable[[State, int], None]] = {
     "evaluate": lambda s, n: s.evaluate(),
 }
 READS = ("read x", "read loss", "read parameter", "read sum", "read flags", "text", "thread", "branch", "read kept")
-DRAWING = ("dropout", "noise", "dropout op", "normal", "draw", "seed")
+DRAWING = ("dropout", "noise", "dropout op", "normal", "draw", "seed", "noise like", "noisy")
 
 
 def _array(tensor: Any) -> Any:

@@ -211,7 +211,8 @@ def drawn(rng: random.Random, of: random.Random | None = None) -> Program:
 # Names that netcl has as PyTorch has them.
 _SHARED = (
     "Tensor", "cat", "empty", "enable_grad", "from_numpy", "get_rng_state", "inference_mode", "manual_seed", "matmul",
-    "nn", "no_grad", "ones", "optim", "randn", "randperm", "relu", "set_rng_state", "stack", "tanh", "tensor", "where",
+    "nn", "no_grad", "ones", "optim", "rand_like", "randn", "randn_like", "randperm", "relu", "set_rng_state", "stack",
+    "tanh", "tensor", "where",
 )  # fmt: skip
 
 

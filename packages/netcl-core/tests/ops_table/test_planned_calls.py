@@ -23,6 +23,9 @@ from netcl.core.device import manager
 from netcl.core.engine.interceptors import Interceptor, Layer, interception
 from netcl.core.errors import BackendMismatchError, DeviceNotFoundError, ShapeError, UnsupportedError
 from netcl.core.ops_table import dispatch
+from netcl.core.ops_table.records import call_key
+from netcl.core.ops_table.table import TABLE
+from netcl.core.storage.size import Shape
 from netcl.core.testing import masked
 from netcl.ops.norm import batch_norm_training
 from netcl.ops.shape import concatenate
@@ -306,6 +309,12 @@ def test_several_results_are_planned(queue):
     for again in runs[1:]:
         assert all(one.tobytes() == other.tobytes() for one, other in zip(runs[0], again))
     assert [result.shape for result in runs[2]] == [(4, 3, 4), (1, 3, 1), (1, 3, 1)]
+
+
+def test_the_shape_of_a_tensor_is_a_key_by_value(x) -> None:
+    key, again, other = (call_key(TABLE["expand"], (x, Shape(sizes)), {}) for sizes in ((3, 16), (3, 16), (4, 16)))
+    assert key is not None
+    assert key == again != other
 
 
 def test_attributes_are_keys_by_value_from_the_second_time_on(x):

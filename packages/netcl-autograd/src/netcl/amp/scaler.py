@@ -228,7 +228,7 @@ def _take_step(scaler: GradScaler, optimizer: Any, unscales: bool, *args: Any) -
         return scaler._step(optimizer, unscales, *args)
 
 
-def _refuses(pending: bool, scaler: GradScaler, optimizer: Any, unscales: bool, *args: Any) -> str | None:
+def _refuses(leaves: Any, scaler: GradScaler, optimizer: Any, unscales: bool, *args: Any) -> str | None:
     if getattr(optimizer, "_clip", None) is not None:
         return "a step of a scaler that clips"
     refuses = getattr(optimizer, "refuses_prediction", None)

@@ -198,7 +198,7 @@ class Function:
         return tuple(outputs) if isinstance(result, tuple) else outputs[0]
 
 
-def _refuses(pending: bool, cls: type[Function], *args: Any) -> str | None:
+def _refuses(leaves: Sequence[Tensor] | None, cls: type[Function], *args: Any) -> str | None:
     return None if cls.__module__.startswith("netcl.") else "a Function of the program"
 
 

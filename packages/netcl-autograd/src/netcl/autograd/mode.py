@@ -28,6 +28,14 @@ class detect_anomaly(Switch):
         super().__init__(mode)
 
 
-def set_detect_anomaly(mode: bool) -> None:
-    """Turns anomaly detection on or off in this thread."""
-    state.anomaly = bool(mode)
+class set_detect_anomaly(detect_anomaly):
+    """Turns anomaly detection on or off in this thread, at once; as a block, until its end."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(mode)
+        self._before = state.anomaly
+        state.anomaly = bool(mode)
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._outer[-1] = self._before

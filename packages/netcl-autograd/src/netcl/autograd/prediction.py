@@ -67,24 +67,30 @@ def changes_gradients(function: F) -> F:
 
 
 def refused(function: F, refuses: Callable[..., str | None]) -> F:
-    """Makes ``function`` an event; ``refuses(pending, *args, **kwargs)`` returns why a call cannot be predicted, or
-    None. ``pending``: its tensors may be not computed yet.
+    """Makes ``function`` an event; ``refuses(leaves, *args, **kwargs)`` returns why a call cannot be predicted, or
+    None. ``leaves``: those of a predicted period, whose tensors may be not computed yet; None while it is logged.
     """
     function.refuses = refuses  # type: ignore[attr-defined]
     return event(function)
 
 
-def refuses_prediction(tensor: Tensor, pending: bool) -> str | None:
-    """Returns why a backward pass from ``tensor`` cannot be predicted; None if it can. ``pending``: its graph has not
-    been made, and only hooks of leaves are looked at.
+def refuses_prediction(tensor: Tensor, leaves: Sequence[Tensor] | None) -> str | None:
+    """Returns why a backward pass from ``tensor`` cannot be predicted; None if it can. ``leaves``: those of a graph
+    that has not been made, where only their hooks are looked at.
     """
-    if any(leaf_hooks.values()) or any(accumulated_hooks.values()):
+    hooked = {leaf for hooks in (leaf_hooks, accumulated_hooks) for leaf, functions in hooks.items() if functions}
+    if hooked and not hooked.isdisjoint(map(id, _leaves(tensor) if leaves is None else leaves)):
         return "a hook on the gradient of a leaf"
     if packing:
         return "hooks on saved tensors"
-    if not pending and not all(map(_is_plain, _nodes(tensor))):
+    if leaves is None and not all(map(_is_plain, _nodes(tensor))):
         return "a hook, or a function of the program, in the backward pass"
     return None
+
+
+def _leaves(tensor: Tensor) -> Iterator[Tensor]:
+    edges = [edge_of(tensor), *(edge for node in _nodes(tensor) for edge in node.edges)]
+    return (edge[0] for edge in edges if edge is not None and isinstance(edge[0], Tensor))
 
 
 def _is_plain(node: GradNode) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from netcl.autograd import enable_grad
@@ -45,6 +46,15 @@ class Hooks:
         hooks.update(others)
         return RemovableHandle(hooks, key)
 
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """A block in which a step calls no hooks."""
+        self.inside = True
+        try:
+            yield
+        finally:
+            self.inside = False
+
     def of(self, kind: str) -> tuple[Callable[..., Any], ...]:
         """Returns the hooks of a kind."""
         return tuple(self._kinds.get(kind, {}).values())
@@ -72,12 +82,9 @@ def watched(step: Callable[..., Any], closure_first: bool = False) -> Callable[.
     """
 
     def call(self: Any, clip: Tensor | None, *args: Any, **kwargs: Any) -> Any:
-        hooks, self._clip = self._hooks, clip
-        outer, hooks.inside = hooks.inside, True
-        try:
+        self._clip = clip
+        with self._hooks.silent():
             return step(self, *args, **kwargs)
-        finally:
-            hooks.inside = outer
 
     changes_gradients(call)
     whole = refused(call, _refuses)
@@ -87,31 +94,31 @@ def watched(step: Callable[..., Any], closure_first: bool = False) -> Callable[.
         hooks: Hooks | None = getattr(self, "_hooks", None)
         if hooks is None or hooks.inside:
             return step(self, *args, **kwargs)
-        hooks.inside = True
-        try:
+        # Hooks are lines of the program around the step, and no part of its event.
+        with hooks.silent():
             for hook in (*_all.of("step_pre"), *hooks.of("step_pre")):
-                args, kwargs = hook(self, args, kwargs) or (args, kwargs)
-            closure = args[0] if args else kwargs.get("closure")
-            if closure is not None and closure_first and self._is_own:
-                with enable_grad():  # its calls are calls of the period
-                    result = closure()
-                whole(self, self._take_clip())
-            else:
-                # The ops of an optimizer of the program are calls of their own, as it may compute anything.
-                result = (whole if self._is_own else call)(self, self._take_clip(), *args, **kwargs)
-            parameter = next((p for group in self.param_groups for p in group["params"]), None)
-            if parameter is not None:
-                boundary(self, parameter.engine)
+                changed = hook(self, args, kwargs)
+                args, kwargs = (args, kwargs) if changed is None else changed
+        closure = args[0] if args else kwargs.get("closure")
+        if closure is not None and closure_first and self._is_own:
+            with enable_grad():  # its calls are calls of the period
+                result = closure()
+            whole(self, self._take_clip())
+        else:
+            # The ops of an optimizer of the program are calls of their own, as it may compute anything.
+            result = (whole if self._is_own else call)(self, self._take_clip(), *args, **kwargs)
+        parameter = next((p for group in self.param_groups for p in group["params"]), None)
+        if parameter is not None:
+            boundary(self, parameter.engine)
+        with hooks.silent():
             for hook in (*hooks.of("step_post"), *_all.of("step_post")):
                 hook(self, args, kwargs)
-            return result
-        finally:
-            hooks.inside = False
+        return result
 
     return taken
 
 
-def _refuses(pending: bool, optimizer: Any, clip: Tensor | None, closure: Any = None) -> str | None:
+def _refuses(leaves: Any, optimizer: Any, clip: Tensor | None, closure: Any = None) -> str | None:
     """Returns why the step of an optimizer of netcl cannot be predicted; None if it can. Hooks are called outside."""
     if optimizer.found_inf is not None or optimizer.grad_scale is not None:
         return "scaled gradients"

@@ -11,11 +11,13 @@ from typing import Any
 from netcl.core.dtypes import DType
 from netcl.core.ops_table.table import TABLE, OpRow
 from netcl.core.storage.data import TensorData
+from netcl.core.storage.size import Shape, Size
 
 __all__ = ["Record", "known", "records"]
 
 _STATIC = frozenset((int, bool, str, type(None), DType))
 _INT = frozenset((int,))
+_SEQUENCES = frozenset((tuple, list, Size, Shape))
 _RECORDS_MAX = 8192
 
 
@@ -79,7 +81,7 @@ def call_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> An
     if row.expression is None:
         return _with_values([row], args, kwargs, row)
     count = len(row.operands)
-    if len(args) < count:
+    if any(kwargs.get(name) is not None for name in row.operands[len(args) :]):
         return None
     key: list[Any] = [row]
     for value in args[:count]:
@@ -137,7 +139,7 @@ def _added(key: list[Any], value: Any, operand: bool) -> bool:
     elif kind is float:
         key += (float, value if value else math.copysign(1.0, value), not value)
         return not math.isnan(value)
-    elif (kind is tuple or kind is list) and _INT.issuperset(map(type, value)):
+    elif kind in _SEQUENCES and _INT.issuperset(map(type, value)):
         key += (kind, tuple(value))
     elif operand and isinstance(value, TensorData):
         key += (value.engine, value.shape, value.dtype)

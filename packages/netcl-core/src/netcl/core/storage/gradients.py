@@ -5,7 +5,7 @@ A tensor keeps its place in the graph in one slot: None, the function that carri
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -114,9 +114,9 @@ class Gradients(Protocol):
         """RuntimeError if ``target`` is a view or has views in the graph, so that it cannot be taken out in place."""
         ...
 
-    def refuses_prediction(self, tensor: Any, pending: bool) -> str | None:
+    def refuses_prediction(self, tensor: Any, leaves: Sequence[Any] | None) -> str | None:
         """Returns why a backward pass from ``tensor`` cannot be predicted, as one with hooks or functions of the user;
-        None if it can. ``pending``: its graph has not been made, and only leaves are looked at.
+        None if it can. ``leaves``: those of a graph that has not been made, where nothing else is looked at.
         """
         ...
 

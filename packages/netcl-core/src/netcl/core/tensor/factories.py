@@ -517,6 +517,15 @@ def _drawn(
     return _flagged(made, requires_grad)
 
 
+def _drawn_like(
+    x: Tensor, op: str, generator: Generator | None, dtype: Any, device: Any, requires_grad: bool
+) -> Tensor:
+    queue = x.engine.queue if device is None else queue_of(device)
+    with drawing_from(generator):
+        made = dispatch.call(op, 0.0, 1.0, shape=x.shape, dtype=dtypes.canonical(dtype or x.dtype), queue=queue)
+    return _flagged(made, requires_grad)
+
+
 def rand(
     *sizes: Any,
     size: Any = None,
@@ -627,7 +636,7 @@ def rand_like(
 ) -> Tensor:
     """Returns uniform numbers in [0, 1) of the shape, dtype and device of ``input``."""
     check_accepted("rand_like", same)
-    return _flagged(empty_like(input, dtype=dtype, device=device).uniform_(generator=generator), requires_grad)
+    return _drawn_like(input, "uniform", generator, dtype, device, requires_grad)
 
 
 def randn_like(
@@ -641,7 +650,7 @@ def randn_like(
 ) -> Tensor:
     """Returns standard normal numbers of the shape, dtype and device of ``input``."""
     check_accepted("randn_like", same)
-    return _flagged(empty_like(input, dtype=dtype, device=device).normal_(generator=generator), requires_grad)
+    return _drawn_like(input, "normal", generator, dtype, device, requires_grad)
 
 
 def randint_like(

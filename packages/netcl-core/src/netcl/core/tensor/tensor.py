@@ -684,7 +684,7 @@ class Tensor(Creation["Tensor"]):
 
 
 def _refuses_prediction(
-    pending: bool,
+    leaves: Sequence[Any] | None,
     tensor: Tensor,
     gradient: Any = None,
     retain_graph: bool | None = None,
@@ -696,7 +696,7 @@ def _refuses_prediction(
     """Returns why a call of ``backward`` cannot be predicted; None if it can."""
     if retain_graph or create_graph or inputs is not None or gradient is not None or grad is not None:
         return "a backward pass with options"
-    return gradients.load().refuses_prediction(tensor, pending)
+    return gradients.load().refuses_prediction(tensor, leaves)
 
 
 _backward: Any = Tensor.backward.__wrapped__  # type: ignore[attr-defined]

@@ -171,7 +171,7 @@ class PredictedPeriod:
     def _is_possible(self, event: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> bool:
         """Returns True if an event may be computed later, and the gradients are as it found them in the log."""
         refuses = getattr(event, "refuses", None)
-        if refuses is not None and refuses(True, *args, **kwargs) is not None:
+        if refuses is not None and refuses(self.stretch.leaves, *args, **kwargs) is not None:
             return False
         if self._arrays is not None and not self._arrays.unchanged():
             return False  # a backward pass reads them again

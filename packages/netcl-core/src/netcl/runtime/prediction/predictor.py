@@ -164,7 +164,7 @@ class ThreadPredictor:
             self._stop()
             return run_call(target, args, kwargs, record)
         refuses = getattr(target, "refuses", None)
-        cause = None if refuses is None else refuses(False, *args, **kwargs)
+        cause = None if refuses is None else refuses(None, *args, **kwargs)
         outer = hooks_of_thread.state
         hooks_of_thread.state = outer[0], outer[1][1:]
         try:

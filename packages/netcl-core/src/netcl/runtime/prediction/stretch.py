@@ -119,8 +119,7 @@ class Stretch:
             (tensor.engine, tensor.shape, tensor.dtype, tensor._requires_grad) for tensor in log.outside
         ]
         self.inputs: list[int] = [number for number, tensor in enumerate(self.outside) if tensor is None]
-        leaves = [tensor for tensor in map(log.outside.__getitem__, self.inputs) if tensor.grad_fn is None]
-        if any(leaf._requires_grad for leaf in leaves):
+        if any(t._requires_grad and t.grad_fn is None for t in map(log.outside.__getitem__, self.inputs)):
             raise Unpredictable("an input requires grad")
         self._find_last_uses()
         samples = [log.outside[number] for number in self.inputs]
@@ -146,6 +145,8 @@ class Stretch:
         # A start then writes memory of the replay alone: nothing has to be restored if the calls run again.
         read = any(gradient.read for gradient in self.captured._gradients)
         self.may_start: bool = not (read or self.captured.written_early)
+        leaves = [tensor for tensor in log.outside if tensor._requires_grad and tensor.grad_fn is None]
+        self.leaves: list[Any] = [*leaves, *(gradient.parameter for gradient in self.captured._gradients)]
         self.guarded: list[Any] = [gradient.parameter for gradient in self.captured._gradients if gradient.used]
         self._find_gradients()
         self._kept_gradients = [gradient for gradient in self.captured._gradients if gradient.replaced]
