@@ -68,7 +68,38 @@ def test_values_and_gradients_agree_without_the_cpu(call: Any, leaves: Any) -> N
     assert fallback.calls == {}
 
 
-def test_attention_with_dropout_is_products_and_a_softmax_on_the_device() -> None:
+@pytest.mark.parametrize("masked", ["", "causal", "bool", "number"])
+@pytest.mark.parametrize(("dtype", "far"), [(torch.float32, 2e-6), (torch.float16, 5e-3), (torch.bfloat16, 4e-2)])
+def test_attention_with_dropout_is_the_formula_with_the_weights_that_were_kept(
+    dtype: Any, far: float, masked: str
+) -> None:
+    torch.manual_seed(0)
+    leaves = [torch.randn(2, 3, length, 8).to(dtype) for length in (9 if masked == "causal" else 7, 9, 9)]
+    masks = {"bool": torch.rand(2, 1, 7, 9) > 0.3, "number": torch.randn(7, 9).to(dtype)}
+    mask = masks.get(masked)
+    here = [x.double().requires_grad_() for x in leaves]
+    there = [x.to("ocl").requires_grad_() for x in leaves]
+    fallback.calls.clear()
+    out, _, kept, _ = torch.ops.aten._scaled_dot_product_efficient_attention(
+        *there, None if mask is None else mask.to("ocl"), True, 0.3, masked == "causal"
+    )
+    grad = torch.randn(out.shape).to(dtype)
+    out.backward(grad.to("ocl"))
+    assert fallback.calls == {}
+    q, k, v = here
+    scores = q @ k.mT * 8**-0.5
+    if masked == "causal":
+        mask = torch.ones(9, 9, dtype=torch.bool).tril()
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype is torch.bool else scores + mask
+    wanted = (torch.softmax(scores, -1) * kept.cpu() / 0.7) @ v
+    wanted.backward(grad.double())
+    assert 0.6 < kept.float().mean().item() < 0.8
+    for x, y in zip((out, *(x.grad for x in there)), (wanted, *(x.grad for x in here))):
+        torch.testing.assert_close(x.cpu().double(), y, rtol=far, atol=far)
+
+
+def test_attention_with_dropout_draws_anew_on_the_device() -> None:
     torch.manual_seed(0)
     q, k, v = (torch.randn(2, 3, 8, 4, device="ocl", requires_grad=True) for _ in range(3))
     fallback.calls.clear()

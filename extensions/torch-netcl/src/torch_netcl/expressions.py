@@ -128,6 +128,18 @@ def _log_softmax_backward(g: Expr, y: Expr, axis: int = -1, *, space: Space) -> 
     return cast(grad - apply("exp", widened(y)) * reduce("sum", grad, space.axes(axis)), g.dtype)
 
 
+@expression(name="aten_dropped_weights_backward")
+def _dropped_weights_backward(
+    g: Expr, weights: Expr, kept: Expr, scale: float = 1.0, factor: float = 1.0, *, space: Space
+) -> tuple[Expr, Expr]:
+    """Returns the gradient by scores of dropped weights, and these: softmax's of g, times ``scale``."""
+    weight = widened(weights)
+    dropped = apply("where", kept, weight * factor, 0.0)
+    through = widened(g) * dropped
+    by_scores = scale * (through - weight * reduce("sum", through, space.axes(-1)))
+    return cast(by_scores, weights.dtype), cast(dropped, weights.dtype)
+
+
 def _of_softmax(name: str) -> Callable[..., Any]:
     def backward(grad: Any, out: Any, dim: int, input_dtype: Any) -> Any:
         if not grad.ndim or not grad.size:

@@ -322,15 +322,12 @@ TABLE |= {
 }
 
 
-@row("native_dropout")
-def dropout(x, p, train):
-    """Returns x with elements zeroed with probability p and the others divided by 1 - p, and the mask of these."""
-    if train is False or not p:
-        ones = ENGINE.empty(x.shape, "bool")
-        ENGINE.fill(ones, True)
-        return floats(x), ones
-    kept = ops.ge(ops.uniform(0.0, 1.0, x.shape, "float32", ENGINE.queue), p)
-    return ops.mul(ops.where(kept, floats(x), 0.0), 1 / (1 - p) if p < 1 else 0.0), kept
+TABLE |= {  # with the mask of what is kept
+    "native_dropout": lambda x, p, train: ops.dropout(floats(x), p, train is not False, return_mask=True),
+    "native_dropout_backward": lambda grad, kept, scale: dispatch.call(
+        "dropout_apply", floats(grad), kept if kept.dtype == "bool" else refuse("a mask of numbers"), float(scale)
+    ),
+}
 
 
 # -- order -----------------------------------------------------------------------------------------------------------
@@ -779,6 +776,32 @@ def attention_backward(grad, q, k, v, out, lse, dropout_p, is_causal, *, attn_ma
     return tuple(dispatch.call("tiled_attention_gradients", *tensors, is_causal, scale))
 
 
+@row("_scaled_dot_product_efficient_attention")
+def dropped_attention(q, k, v, mask, keeps, p=0.0, is_causal=False, *, scale=None):
+    """Returns attention with dropout, and for its gradient the weights, and where they are kept, in the places of
+    PyTorch's logarithms and seed.
+    """
+    if q.ndim != 4 or q.shape[:2] != k.shape[:2] or v.shape[:3] != k.shape[:3]:
+        raise NoKernel("shapes")
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    scores = ops.matmul(as_type(q, _computing(q)), as_type(k, _computing(q)), transpose_b=True)
+    weights = as_type(dispatch.call("attention_weights", scores, mask, causal=is_causal, scale=scale), q.dtype)
+    dropped, kept = ops.dropout(weights, p, return_mask=True)
+    return ops.matmul(dropped, v), weights, kept, ENGINE.empty((0,), "int64")
+
+
+@row("_scaled_dot_product_efficient_attention_backward")
+def dropped_attention_backward(
+    grad, q, k, v, mask, out, weights, kept, offset, p, output_mask, is_causal=False, *, scale=None
+):
+    """Returns the gradients of attention with dropout by q, k and v; a mask has none here."""
+    factors = q.shape[-1] ** -0.5 if scale is None else float(scale), 1 / (1 - p) if p < 1 else 0.0
+    by_dropped = ops.matmul(grad, v, transpose_b=True)
+    by_scores, dropped = dispatch.call("aten_dropped_weights_backward", by_dropped, weights, kept, *factors)
+    by_k, by_v = (ops.matmul(a, b, transpose_a=True) for a, b in ((by_scores, q), (dropped, grad)))
+    return ops.matmul(by_scores, k), by_k, by_v, None
+
+
 # -- decompositions --------------------------------------------------------------------------------------------------
 
 
@@ -786,7 +809,7 @@ def attention_backward(grad, q, k, v, out, lse, dropout_p, is_causal, *, attn_ma
 DECOMPOSED = words(
     "mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward "
     "binary_cross_entropy binary_cross_entropy_backward nll_loss_backward nll_loss2d_backward nll_loss_forward "
-    "nll_loss2d_forward embedding_dense_backward native_dropout_backward "
+    "nll_loss2d_forward embedding_dense_backward "
     "addr logaddexp2 select_backward slice_backward diagonal_backward index_add_ "
     "unfold_backward new_zeros frac triu_indices tril_indices rot90 logit_backward "
     "masked_scatter max_unpool2d max_unpool3d renorm multi_margin_loss channel_shuffle nansum addmv glu_backward "
