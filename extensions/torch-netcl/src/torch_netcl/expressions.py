@@ -241,7 +241,9 @@ def _layer_norm_backward(
     return cast(widened(scale) * (grad - mean(grad, over) - normal * mean(grad * normal, over)), x.dtype)
 
 
-@expression(name="aten_normalized_times")
-def _normalized_times(g: Expr, x: Expr, average: Expr, scale: Expr) -> Expr:
-    """Returns g times the normalized x, in the dtype of statistics."""
-    return widened(g) * (widened(x) - widened(average)) * widened(scale)
+@expression(name="aten_norm_sums")
+def _norm_sums(g: Expr, x: Expr, average: Expr, scale: Expr, axes: Any = (), *, space: Space) -> tuple[Expr, Expr]:
+    """Returns the sums over ``axes`` of g times the normalized x, and of g, in the dtype of statistics."""
+    over, grad = space.axes(axes), widened(g)
+    normal = (widened(x) - widened(average)) * widened(scale)
+    return reduce("sum", grad * normal, over), reduce("sum", grad, over)

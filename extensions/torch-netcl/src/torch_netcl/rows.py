@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import inf
+from math import inf, prod
 from typing import Any
 
 import torch
@@ -638,17 +638,23 @@ def layer_norm_backward(grad, x, shape, mean, rstd, weight, bias, output_mask):
     """Returns the gradients of a layer norm by x, weight and bias."""
     if not x.size:
         raise NoKernel("empty")
-    over = tuple(range(x.ndim - len(shape), x.ndim))
-    outer = tuple(range(x.ndim - len(shape)))
-    by_x = by_weight = by_bias = None
+    by_x = None
     if output_mask[0]:
+        over = tuple(range(x.ndim - len(shape), x.ndim))
         by_x = dispatch.call("aten_layer_norm_backward", grad, x, mean, rstd, weight, axes=over)
-    if output_mask[1] and weight is not None:
-        products = dispatch.call("aten_normalized_times", grad, x, mean, rstd)
-        by_weight = as_type(ops.sum(products, outer) if outer else products, weight.dtype)
-    if output_mask[2] and bias is not None:
-        by_bias = ops.sum(grad, outer) if outer else ops.clone(grad)
-    return by_x, by_weight, by_bias
+    rows = [ops.reshape(value, (x.size // prod(shape), -1)) for value in (grad, x, mean, rstd)]
+    return by_x, *_norm_sums(rows, (0,), tuple(shape), x.dtype if weight is None else weight.dtype, output_mask)
+
+
+def _norm_sums(operands: Any, over: Any, shape: Any, dtype: Any, output_mask: Any) -> tuple[Any, Any]:
+    """Returns the gradients of a norm by its weight and its bias, those that the mask asks for."""
+    if not (output_mask[1] or output_mask[2]):
+        return None, None
+    sums = dispatch.call("aten_norm_sums", *operands, axes=over)
+    by_weight, by_bias = (
+        as_type(ops.reshape(total, shape), dtype) if wanted else None for total, wanted in zip(sums, output_mask[1:])
+    )
+    return by_weight, by_bias
 
 
 @row("native_group_norm")
@@ -671,8 +677,7 @@ def group_norm_backward(grad, x, mean, rstd, weight, n, c, hxw, group, output_ma
     """Returns the gradients of a group norm by x, weight and bias."""
     if not x.size:
         raise NoKernel("empty")
-    by_x = by_weight = by_bias = None
-    parts = (n, group, c // group, hxw)
+    by_x, parts = None, (n, group, c // group, hxw)
     if output_mask[0]:
         by_value = grad if weight is None else as_type(ops.mul(grad, _column(weight, x.ndim)), grad.dtype)
         rows = (n, group, x.size // (n * group))
@@ -681,13 +686,9 @@ def group_norm_backward(grad, x, mean, rstd, weight, n, c, hxw, group, output_ma
             "aten_layer_norm_backward", ops.reshape(by_value, rows), ops.reshape(x, rows), m, r, None, axes=(2,)
         )
         by_x = ops.reshape(by_x, x.shape)
-    if output_mask[1] and weight is not None:
-        m, r = (ops.reshape(value, (n, group, 1, 1)) for value in (mean, rstd))
-        products = dispatch.call("aten_normalized_times", ops.reshape(grad, parts), ops.reshape(x, parts), m, r)
-        by_weight = as_type(ops.reshape(ops.sum(products, (0, 3)), (c,)), weight.dtype)
-    if output_mask[2]:
-        by_bias = ops.reshape(ops.sum(ops.reshape(grad, parts), (0, 3)), (c,))
-    return by_x, by_weight, by_bias
+    shapes = (parts, parts, (n, group, 1, 1), (n, group, 1, 1))
+    operands = [ops.reshape(value, shape) for value, shape in zip((grad, x, mean, rstd), shapes)]
+    return by_x, *_norm_sums(operands, (0, 3), (c,), x.dtype if weight is None else weight.dtype, output_mask)
 
 
 def _column(value: Any, rank: int) -> Any:
@@ -731,18 +732,14 @@ def batch_norm_backward(grad, x, weight, running_mean, running_var, mean, rstd, 
     if not training:
         mean, rstd = running_mean, ops.rsqrt(ops.add(running_var, eps))
     m, r, w = (_column(value, x.ndim) for value in (mean, rstd, weight))
-    by_x = by_weight = by_bias = None
+    by_x = None
     if output_mask[0]:
         if training:
             by_x = dispatch.call("aten_layer_norm_backward", grad, x, m, r, w, axes=over)
         else:
             by_x = as_type(ops.mul(ops.mul(grad, r), 1.0 if w is None else w), x.dtype)
-    if output_mask[1]:
-        products = dispatch.call("aten_normalized_times", grad, x, m, r)
-        by_weight = as_type(ops.sum(products, over), x.dtype if weight is None else weight.dtype)
-    if output_mask[2]:
-        by_bias = as_type(ops.sum(as_type(grad, _computing(x)), over), x.dtype if weight is None else weight.dtype)
-    return by_x, by_weight, by_bias
+    dtype = x.dtype if weight is None else weight.dtype
+    return by_x, *_norm_sums((grad, x, m, r), over, (x.shape[1],), dtype, output_mask)
 
 
 TABLE |= {
