@@ -192,3 +192,40 @@ def test_products_read_swapped_operands_in_place() -> None:
         results = a.t() @ b, torch.addmm(bias, a, weight.t()), torch.bmm(a[None].mT, b[None])
     assert "copy" not in {launch.name for launch in seen.launches}
     assert all(torch.allclose(one.cpu(), other, atol=1e-5) for one, other in zip(results, expected))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kind", [nn.LSTMCell, nn.GRUCell])
+def test_cells_agree_with_first_and_second_gradients(kind: Any, bias: bool) -> None:
+    torch.manual_seed(0)
+    here = kind(3, 4, bias=bias)
+    there = copy.deepcopy(here).to("ocl")
+    fallback.calls.clear()
+    x, state = torch.randn(2, 3), torch.randn(2, 4)
+    results = []
+    for cell, device in ((here, "cpu"), (there, "ocl")):
+        leaf = x.to(device).requires_grad_()
+        states: Any = state.to(device)
+        out = cell(leaf, cell(leaf, (states, states) if kind is nn.LSTMCell else states))
+        total = sum(part.sin().sum() for part in (out if isinstance(out, tuple) else (out,)))
+        (first,) = torch.autograd.grad(total, leaf, create_graph=True)
+        results.append([first, *torch.autograd.grad(first.square().sum(), cell.parameters(), allow_unused=True)])
+    assert fallback.calls == {}
+    for one, other in zip(*results):
+        assert (one is None) == (other is None)
+        if one is not None:
+            torch.testing.assert_close(other.cpu(), one, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_packed_sequences_agree(kind: Any) -> None:
+    torch.manual_seed(0)
+    here = kind(3, 4, 2, bidirectional=True)
+    there = copy.deepcopy(here).to("ocl")
+    x, lengths = torch.randn(5, 2, 3), torch.tensor([5, 3])
+    results = []
+    for layer, device in ((here, "cpu"), (there, "ocl")):
+        out = layer(nn.utils.rnn.pack_padded_sequence(x.to(device), lengths))[0].data
+        results.append([out, *torch.autograd.grad(out.square().sum(), list(layer.parameters()))])
+    for one, other in zip(*results):
+        torch.testing.assert_close(other.cpu(), one, rtol=1e-4, atol=1e-5)

@@ -32,7 +32,7 @@ SAME = words(
     "leaky_relu lgamma log log10 log1p log2 logaddexp logical_and logical_not "
     "logical_or logical_xor lt.Scalar=lt lt.Tensor=lt masked_fill.Scalar=masked_fill masked_fill.Tensor=masked_fill "
     "masked_select max=amax maximum min=amin minimum mish mul.Tensor=mul ne.Scalar=ne ne.Tensor=ne neg nextafter "
-    "nonzero pixel_shuffle pixel_unshuffle pow.Scalar=pow pow.Tensor_Scalar=pow pow.Tensor_Tensor=pow "
+    "nonzero pixel_shuffle pixel_unshuffle pow.Scalar=pow pow.Tensor_Tensor=pow "
     "_prelu_kernel=prelu reciprocal relu roll round rsqrt sgn=sign sigmoid sign signbit silu sin sinc sinh softplus "
     "softshrink special_bessel_j0=bessel_j0 special_bessel_j1=bessel_j1 special_bessel_y0=bessel_y0 "
     "special_bessel_y1=bessel_y1 special_entr=entr special_erfcx=erfcx special_i0e=i0e special_i1=i1 special_i1e=i1e "
@@ -224,6 +224,7 @@ TABLE |= {
     "logit": lambda x, eps=None: ops.logit(floats(x) if (eps or 0) <= 0.5 else refuse("limits that cross"), eps),
     # Between poles higher derivatives lose digits in float32.
     "polygamma": lambda n, x: ops.polygamma(n, x) if n < 2 else refuse("a higher derivative"),
+    "pow.Tensor_Scalar": lambda x, by: ops.pow(x, by) if by >= 0 or is_floating(kind_of(x, by)) else refuse("whole"),
     "frac": lambda x: ops.sub(floats(x), ops.trunc(x)),
     "log_sigmoid_forward": lambda x: (ops.logsigmoid(floats(x)), ENGINE.empty((0,), x.dtype)),
 }
