@@ -43,6 +43,7 @@ REFUSED = {
     "a result of another kind": lambda d: torch.add(ones(3, device=d), 1.0, out=ones(3, device=d).long()),
     "a matrix that is not positive": lambda d: torch.linalg.cholesky(-torch.eye(3, device=d)),
     "a probability of 2": lambda d: F.dropout(ones(3, device=d), 2.0),
+    "a negative power of integers": lambda d: ones(3, device=d).long() ** -1,
     "layers of another width": lambda d: nn.LSTM(3, 4).to(d)(ones(2, 1, 5, device=d)),
 }
 

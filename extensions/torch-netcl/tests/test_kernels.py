@@ -68,7 +68,38 @@ def test_values_and_gradients_agree_without_the_cpu(call: Any, leaves: Any) -> N
     assert fallback.calls == {}
 
 
-def test_attention_with_dropout_is_products_and_a_softmax_on_the_device() -> None:
+@pytest.mark.parametrize("masked", ["", "causal", "bool", "number"])
+@pytest.mark.parametrize(("dtype", "far"), [(torch.float32, 2e-6), (torch.float16, 5e-3), (torch.bfloat16, 4e-2)])
+def test_attention_with_dropout_is_the_formula_with_the_weights_that_were_kept(
+    dtype: Any, far: float, masked: str
+) -> None:
+    torch.manual_seed(0)
+    leaves = [torch.randn(2, 3, length, 8).to(dtype) for length in (9 if masked == "causal" else 7, 9, 9)]
+    masks = {"bool": torch.rand(2, 1, 7, 9) > 0.3, "number": torch.randn(7, 9).to(dtype)}
+    mask = masks.get(masked)
+    here = [x.double().requires_grad_() for x in leaves]
+    there = [x.to("ocl").requires_grad_() for x in leaves]
+    fallback.calls.clear()
+    out, _, kept, _ = torch.ops.aten._scaled_dot_product_efficient_attention(
+        *there, None if mask is None else mask.to("ocl"), True, 0.3, masked == "causal"
+    )
+    grad = torch.randn(out.shape).to(dtype)
+    out.backward(grad.to("ocl"))
+    assert fallback.calls == {}
+    q, k, v = here
+    scores = q @ k.mT * 8**-0.5
+    if masked == "causal":
+        mask = torch.ones(9, 9, dtype=torch.bool).tril()
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype is torch.bool else scores + mask
+    wanted = (torch.softmax(scores, -1) * kept.cpu() / 0.7) @ v
+    wanted.backward(grad.double())
+    assert 0.6 < kept.float().mean().item() < 0.8
+    for x, y in zip((out, *(x.grad for x in there)), (wanted, *(x.grad for x in here))):
+        torch.testing.assert_close(x.cpu().double(), y, rtol=far, atol=far)
+
+
+def test_attention_with_dropout_draws_anew_on_the_device() -> None:
     torch.manual_seed(0)
     q, k, v = (torch.randn(2, 3, 8, 4, device="ocl", requires_grad=True) for _ in range(3))
     fallback.calls.clear()
@@ -161,3 +192,40 @@ def test_products_read_swapped_operands_in_place() -> None:
         results = a.t() @ b, torch.addmm(bias, a, weight.t()), torch.bmm(a[None].mT, b[None])
     assert "copy" not in {launch.name for launch in seen.launches}
     assert all(torch.allclose(one.cpu(), other, atol=1e-5) for one, other in zip(results, expected))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kind", [nn.LSTMCell, nn.GRUCell])
+def test_cells_agree_with_first_and_second_gradients(kind: Any, bias: bool) -> None:
+    torch.manual_seed(0)
+    here = kind(3, 4, bias=bias)
+    there = copy.deepcopy(here).to("ocl")
+    fallback.calls.clear()
+    x, state = torch.randn(2, 3), torch.randn(2, 4)
+    results = []
+    for cell, device in ((here, "cpu"), (there, "ocl")):
+        leaf = x.to(device).requires_grad_()
+        states: Any = state.to(device)
+        out = cell(leaf, cell(leaf, (states, states) if kind is nn.LSTMCell else states))
+        total = sum(part.sin().sum() for part in (out if isinstance(out, tuple) else (out,)))
+        (first,) = torch.autograd.grad(total, leaf, create_graph=True)
+        results.append([first, *torch.autograd.grad(first.square().sum(), cell.parameters(), allow_unused=True)])
+    assert fallback.calls == {}
+    for one, other in zip(*results):
+        assert (one is None) == (other is None)
+        if one is not None:
+            torch.testing.assert_close(other.cpu(), one, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_packed_sequences_agree(kind: Any) -> None:
+    torch.manual_seed(0)
+    here = kind(3, 4, 2, bidirectional=True)
+    there = copy.deepcopy(here).to("ocl")
+    x, lengths = torch.randn(5, 2, 3), torch.tensor([5, 3])
+    results = []
+    for layer, device in ((here, "cpu"), (there, "ocl")):
+        out = layer(nn.utils.rnn.pack_padded_sequence(x.to(device), lengths))[0].data
+        results.append([out, *torch.autograd.grad(out.square().sum(), list(layer.parameters()))])
+    for one, other in zip(*results):
+        torch.testing.assert_close(other.cpu(), one, rtol=1e-4, atol=1e-5)

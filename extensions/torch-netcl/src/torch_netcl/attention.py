@@ -32,14 +32,17 @@ _COMPOSED = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
 def attend(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
-    """Returns attention by netcl's kernel for plain shapes, else by PyTorch's formula of products and a softmax."""
+    """Returns attention by one op, with its gradient, for plain shapes, else by PyTorch's formula."""
     alike = q.dtype == k.dtype == v.dtype and q.dtype in (torch.float32, torch.float16, torch.bfloat16)
     shapes = q.dim() == k.dim() == v.dim() == 4 and k.shape[:3] == v.shape[:3] and q.shape[0] == k.shape[0]
     mask = attn_mask
     masked = mask is None or (not mask.requires_grad and mask.shape[-1] == k.shape[-2] and not is_causal)
-    if alike and shapes and masked and not dropout_p and q.numel() and k.numel() and v.numel():
+    if alike and shapes and masked and q.numel() and k.numel() and v.numel():
         heads, shared = q.shape[1], k.shape[1]
-        if heads == shared or (enable_gqa and not heads % shared):
+        if dropout_p and heads == shared:
+            others = mask, True, dropout_p, is_causal
+            return torch.ops.aten._scaled_dot_product_efficient_attention(q, k, v, *others, scale=scale)[0]
+        if not dropout_p and (heads == shared or (enable_gqa and not heads % shared)):
             options = {"attn_mask": mask, "scale": scale}
             return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, is_causal, **options)[0]
     return _formula(_COMPOSED, q, k, v, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)

@@ -226,7 +226,7 @@ def _join_parts(graph: torch.fx.Graph) -> None:
             (dim,) = dims
             sources = [parts[dim, at] for at in range(len(parts)) if (dim, at) in parts]
             if len(sources) == len(parts) == node.meta["val"].shape[dim]:
-                (user,) = node.users if len(node.users) == 1 else (None,)
+                user: Any = next(iter(node.users)) if len(node.users) == 1 else None
                 order = list(user.args[1]) if user is not None and _name(user.target) == "permute" else None
                 with graph.inserting_before(node):
                     stack = graph.call_function(_stacked, (sources, dim, order))
@@ -389,10 +389,10 @@ def _partition(*args: Any, num_fwd_outputs: int, **kwargs: Any) -> Any:
     """
     parts: Any = min_cut_rematerialization_partition(*args, num_fwd_outputs=num_fwd_outputs, **kwargs)
     (last,), places = parts[0].graph.find_nodes(op="output"), parts[1].graph.find_nodes(op="placeholder")
-    by_name = {place.name: place for place in places}
-    results = list(last.args[0])
+    by_name: dict[str, Any] = {place.name: place for place in places}
+    results: list[Any] = list(last.args[0])
     for at, node in enumerate(results[num_fwd_outputs:], num_fwd_outputs):
-        if isinstance(node, torch.fx.Node) and node.name in by_name and _is_swap(node):
+        if hasattr(node, "users") and node.name in by_name and _is_swap(node):
             place, results[at] = by_name[node.name], node.args[0]
             with parts[1].graph.inserting_after(places[-1]):
                 swapped = parts[1].graph.call_function(node.target, (place, *node.args[1:]))

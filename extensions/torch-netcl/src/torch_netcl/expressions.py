@@ -10,7 +10,6 @@ from collections.abc import Callable
 from math import pi, sqrt
 from typing import Any
 
-from netcl import ops
 from netcl.core.expr import Expr, apply, cast, mean, reduce
 from netcl.core.expr.statistics import standardized, widened
 from netcl.core.ops_table import dispatch
@@ -128,6 +127,18 @@ def _log_softmax_backward(g: Expr, y: Expr, axis: int = -1, *, space: Space) -> 
     return cast(grad - apply("exp", widened(y)) * reduce("sum", grad, space.axes(axis)), g.dtype)
 
 
+@expression(name="aten_dropped_weights_backward")
+def _dropped_weights_backward(
+    g: Expr, weights: Expr, kept: Expr, scale: float = 1.0, factor: float = 1.0, *, space: Space
+) -> tuple[Expr, Expr]:
+    """Returns the gradient by scores of dropped weights, and these: softmax's of g, times ``scale``."""
+    weight = widened(weights)
+    dropped = apply("where", kept, weight * factor, 0.0)
+    through = widened(g) * dropped
+    by_scores = scale * (through - weight * reduce("sum", through, space.axes(-1)))
+    return cast(by_scores, weights.dtype), cast(dropped, weights.dtype)
+
+
 def _of_softmax(name: str) -> Callable[..., Any]:
     def backward(grad: Any, out: Any, dim: int, input_dtype: Any) -> Any:
         if not grad.ndim or not grad.size:
@@ -139,67 +150,6 @@ def _of_softmax(name: str) -> Callable[..., Any]:
 
 GRADIENTS["_softmax_backward_data"] = _of_softmax("aten_softmax_backward")
 GRADIENTS["_log_softmax_backward_data"] = _of_softmax("aten_log_softmax_backward")
-
-
-# -- cells of recurrent networks ---------------------------------------------------------------------------------------
-
-_cell = _define("lstm_cell", "v1 * v3 + v0 * v2", "i f g c")  # of gates that are activated
-_by_gate = _define("gate_backward", "v0 * v1 * (1.0f - v1)", "g s")
-_by_tanh = _define("tanh_gate_backward", "v0 * (1.0f - v1 * v1)", "g t")
-
-
-def _gates(input_gates: Any, hidden_gates: Any, input_bias: Any, hidden_bias: Any, count: int) -> list[Any]:
-    sums = [input_gates if input_bias is None else ops.add(input_gates, input_bias)]
-    sums.append(hidden_gates if hidden_bias is None else ops.add(hidden_gates, hidden_bias))
-    return [[ops.clone(part) for part in ops.chunk(total, count, 1)] for total in sums]  # type: ignore[misc]
-
-
-@gradient("_thnn_fused_lstm_cell")
-def lstm_cell(input_gates, hidden_gates, cx, input_bias=None, hidden_bias=None):
-    """Returns the state, the cell, and the activated gates for the gradient."""
-    one, two = _gates(input_gates, hidden_gates, input_bias, hidden_bias, 4)
-    i, f, g, o = (ops.add(a, b) for a, b in zip(one, two))
-    i, f, g, o = ops.sigmoid(i), ops.sigmoid(f), ops.tanh(g), ops.sigmoid(o)
-    cy = _cell(i, f, g, cx)
-    return ops.mul(o, ops.tanh(cy)), cy, ops.cat([i, f, g, o], 1)
-
-
-@gradient("_thnn_fused_lstm_cell_backward_impl")
-def lstm_cell_backward(by_h, by_c, cx, cy, gates, has_bias):
-    """Returns the gradients by the gates, the cell before and the biases."""
-    i, f, g, o = (ops.clone(part) for part in ops.chunk(gates, 4, 1))
-    high = ops.tanh(cy)
-    total = by_c
-    if by_h is not None:
-        through = _by_tanh(ops.mul(by_h, o), high)
-        total = through if by_c is None else ops.add(through, by_c)
-    by_o = ops.mul(0.0, o) if by_h is None else _by_gate(ops.mul(by_h, high), o)
-    parts = [_by_gate(ops.mul(total, g), i), _by_gate(ops.mul(total, cx), f), _by_tanh(ops.mul(total, i), g), by_o]
-    by_gates = ops.cat(parts, 1)
-    return by_gates, ops.mul(total, f), ops.sum(by_gates, 0) if has_bias else None
-
-
-@gradient("_thnn_fused_gru_cell")
-def gru_cell(input_gates, hidden_gates, hx, input_bias=None, hidden_bias=None):
-    """Returns the state, and what its gradient needs: the gates, the state before and the hidden part."""
-    (ir, iz, n), (hr, hz, hn) = _gates(input_gates, hidden_gates, input_bias, hidden_bias, 3)
-    r, z = ops.sigmoid(ops.add(ir, hr)), ops.sigmoid(ops.add(iz, hz))
-    new = ops.tanh(ops.add(n, ops.mul(r, hn)))
-    hy = ops.add(new, ops.mul(z, ops.sub(hx, new)))
-    return hy, ops.cat([r, z, new, hx, hn], 1)
-
-
-@gradient("_thnn_fused_gru_cell_backward")
-def gru_cell_backward(grad, saved, has_bias):
-    """Returns the gradients by both gates, the state before and both biases."""
-    r, z, new, hx, hn = (ops.clone(part) for part in ops.chunk(saved, 5, 1))
-    by_new = _by_tanh(ops.mul(grad, ops.sub(1.0, z)), new)
-    by_z = _by_gate(ops.mul(grad, ops.sub(hx, new)), z)
-    by_r = _by_gate(ops.mul(by_new, hn), r)
-    by_input = ops.cat([by_r, by_z, by_new], 1)
-    by_hidden = ops.cat([by_r, by_z, ops.mul(by_new, r)], 1)
-    biases = (ops.sum(by_input, 0), ops.sum(by_hidden, 0)) if has_bias else (None, None)
-    return by_input, by_hidden, ops.mul(grad, z), *biases
 
 
 # -- softmax and normalizations ----------------------------------------------------------------------------------------
@@ -229,7 +179,9 @@ def _layer_norm_backward(
     return cast(widened(scale) * (grad - mean(grad, over) - normal * mean(grad * normal, over)), x.dtype)
 
 
-@expression(name="aten_normalized_times")
-def _normalized_times(g: Expr, x: Expr, average: Expr, scale: Expr) -> Expr:
-    """Returns g times the normalized x, in the dtype of statistics."""
-    return widened(g) * (widened(x) - widened(average)) * widened(scale)
+@expression(name="aten_norm_sums")
+def _norm_sums(g: Expr, x: Expr, average: Expr, scale: Expr, axes: Any = (), *, space: Space) -> tuple[Expr, Expr]:
+    """Returns the sums over ``axes`` of g times the normalized x, and of g, in the dtype of statistics."""
+    over, grad = space.axes(axes), widened(g)
+    normal = (widened(x) - widened(average)) * widened(scale)
+    return reduce("sum", grad * normal, over), reduce("sum", grad, over)

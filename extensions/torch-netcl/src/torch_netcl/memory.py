@@ -22,7 +22,7 @@ from netcl.core.engine.registry import engine_for
 from netcl.core.errors import DeviceLostError, OutOfMemoryError
 from netcl.core.layout import contiguous_strides
 from netcl.core.storage.views import ViewStorage, separate
-from netcl.ops import cast, clone, expand, neg, reshape
+from netcl.ops import cast, clone, expand, neg
 
 META = torch._C.DispatchKey.Meta
 _create = torch._C._acc.create_empty_tensor
@@ -200,7 +200,7 @@ def take(tensor: torch.Tensor) -> Any:
         if shape == content.shape:
             return content
         if tensor.numel() == content.size:
-            return reshape(content, shape)
+            return content._alias(tuple(shape))  # no view of netcl's has the place of a content
     return _gathered(tensor, content)
 
 

@@ -41,7 +41,7 @@ def operand(tensor: torch.Tensor) -> Any:
         content: Any = getattr(tensor.untyped_storage(), "content", None)
         is_whole = content is not None and content.size == tensor.numel()
         if is_whole and tensor.stride() == (*ahead, other, one) and content.dtype is DTYPES.get(tensor.dtype):
-            return Turned(content if content.shape == shape else ops.reshape(content, shape))
+            return Turned(content if content.shape == shape else content._alias(shape))
     return take(tensor)
 
 

@@ -79,6 +79,23 @@ def _layers(kind: str) -> Callable[..., Any]:
     return layers
 
 
+def _lstm_cell(by_input: Any, by_hidden: Any, cell: Any, input_bias: Any = None, hidden_bias: Any = None) -> Any:
+    """Returns the state and the cell, and nothing for PyTorch's own gradient, of which the formula has no need."""
+    gates = by_input + by_hidden if input_bias is None else (by_input + input_bias) + (by_hidden + hidden_bias)
+    i, f, g, o = gates.chunk(4, 1)
+    cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
+    return o.sigmoid() * cell.tanh(), cell, cell.new_empty(0)
+
+
+def _gru_cell(by_input: Any, by_hidden: Any, state: Any, input_bias: Any = None, hidden_bias: Any = None) -> Any:
+    """Returns the state, and the same."""
+    biased = ((by_input, input_bias), (by_hidden, hidden_bias))
+    (ir, iz, new), (hr, hz, hn) = ((x if bias is None else x + bias).chunk(3, 1) for x, bias in biased)
+    new = (new + (ir + hr).sigmoid() * hn).tanh()
+    return new + (iz + hz).sigmoid() * (state - new), state.new_empty(0)
+
+
 TABLE: dict[str, Callable[..., Any]] = {
     f"{name}.input": _layers(name.removeprefix("rnn_")) for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
 }
+TABLE |= {"_thnn_fused_lstm_cell": _lstm_cell, "_thnn_fused_gru_cell": _gru_cell}  # of cells, and of packed sequences

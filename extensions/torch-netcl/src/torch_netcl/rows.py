@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import inf
+from math import inf, prod
 from typing import Any
 
 import torch
@@ -32,7 +32,7 @@ SAME = words(
     "leaky_relu lgamma log log10 log1p log2 logaddexp logical_and logical_not "
     "logical_or logical_xor lt.Scalar=lt lt.Tensor=lt masked_fill.Scalar=masked_fill masked_fill.Tensor=masked_fill "
     "masked_select max=amax maximum min=amin minimum mish mul.Tensor=mul ne.Scalar=ne ne.Tensor=ne neg nextafter "
-    "nonzero pixel_shuffle pixel_unshuffle pow.Scalar=pow pow.Tensor_Scalar=pow pow.Tensor_Tensor=pow "
+    "nonzero pixel_shuffle pixel_unshuffle pow.Scalar=pow pow.Tensor_Tensor=pow "
     "_prelu_kernel=prelu reciprocal relu roll round rsqrt sgn=sign sigmoid sign signbit silu sin sinc sinh softplus "
     "softshrink special_bessel_j0=bessel_j0 special_bessel_j1=bessel_j1 special_bessel_y0=bessel_y0 "
     "special_bessel_y1=bessel_y1 special_entr=entr special_erfcx=erfcx special_i0e=i0e special_i1=i1 special_i1e=i1e "
@@ -224,6 +224,7 @@ TABLE |= {
     "logit": lambda x, eps=None: ops.logit(floats(x) if (eps or 0) <= 0.5 else refuse("limits that cross"), eps),
     # Between poles higher derivatives lose digits in float32.
     "polygamma": lambda n, x: ops.polygamma(n, x) if n < 2 else refuse("a higher derivative"),
+    "pow.Tensor_Scalar": lambda x, by: ops.pow(x, by) if by >= 0 or is_floating(kind_of(x, by)) else refuse("whole"),
     "frac": lambda x: ops.sub(floats(x), ops.trunc(x)),
     "log_sigmoid_forward": lambda x: (ops.logsigmoid(floats(x)), ENGINE.empty((0,), x.dtype)),
 }
@@ -322,15 +323,12 @@ TABLE |= {
 }
 
 
-@row("native_dropout")
-def dropout(x, p, train):
-    """Returns x with elements zeroed with probability p and the others divided by 1 - p, and the mask of these."""
-    if train is False or not p:
-        ones = ENGINE.empty(x.shape, "bool")
-        ENGINE.fill(ones, True)
-        return floats(x), ones
-    kept = ops.ge(ops.uniform(0.0, 1.0, x.shape, "float32", ENGINE.queue), p)
-    return ops.mul(ops.where(kept, floats(x), 0.0), 1 / (1 - p) if p < 1 else 0.0), kept
+TABLE |= {  # with the mask of what is kept
+    "native_dropout": lambda x, p, train: ops.dropout(floats(x), p, train is not False, return_mask=True),
+    "native_dropout_backward": lambda grad, kept, scale: dispatch.call(
+        "dropout_apply", floats(grad), kept if kept.dtype == "bool" else refuse("a mask of numbers"), float(scale)
+    ),
+}
 
 
 # -- order -----------------------------------------------------------------------------------------------------------
@@ -641,17 +639,23 @@ def layer_norm_backward(grad, x, shape, mean, rstd, weight, bias, output_mask):
     """Returns the gradients of a layer norm by x, weight and bias."""
     if not x.size:
         raise NoKernel("empty")
-    over = tuple(range(x.ndim - len(shape), x.ndim))
-    outer = tuple(range(x.ndim - len(shape)))
-    by_x = by_weight = by_bias = None
+    by_x = None
     if output_mask[0]:
+        over = tuple(range(x.ndim - len(shape), x.ndim))
         by_x = dispatch.call("aten_layer_norm_backward", grad, x, mean, rstd, weight, axes=over)
-    if output_mask[1] and weight is not None:
-        products = dispatch.call("aten_normalized_times", grad, x, mean, rstd)
-        by_weight = as_type(ops.sum(products, outer) if outer else products, weight.dtype)
-    if output_mask[2] and bias is not None:
-        by_bias = ops.sum(grad, outer) if outer else ops.clone(grad)
-    return by_x, by_weight, by_bias
+    rows = [ops.reshape(value, (x.size // prod(shape), -1)) for value in (grad, x, mean, rstd)]
+    return by_x, *_norm_sums(rows, (0,), tuple(shape), x.dtype if weight is None else weight.dtype, output_mask)
+
+
+def _norm_sums(operands: Any, over: Any, shape: Any, dtype: Any, output_mask: Any) -> tuple[Any, Any]:
+    """Returns the gradients of a norm by its weight and its bias; None where the mask is False."""
+    if not (output_mask[1] or output_mask[2]):
+        return None, None
+    sums = dispatch.call("aten_norm_sums", *operands, axes=over)
+    by_weight, by_bias = (
+        as_type(ops.reshape(total, shape), dtype) if wanted else None for total, wanted in zip(sums, output_mask[1:])
+    )
+    return by_weight, by_bias
 
 
 @row("native_group_norm")
@@ -674,8 +678,7 @@ def group_norm_backward(grad, x, mean, rstd, weight, n, c, hxw, group, output_ma
     """Returns the gradients of a group norm by x, weight and bias."""
     if not x.size:
         raise NoKernel("empty")
-    by_x = by_weight = by_bias = None
-    parts = (n, group, c // group, hxw)
+    by_x, parts = None, (n, group, c // group, hxw)
     if output_mask[0]:
         by_value = grad if weight is None else as_type(ops.mul(grad, _column(weight, x.ndim)), grad.dtype)
         rows = (n, group, x.size // (n * group))
@@ -684,13 +687,9 @@ def group_norm_backward(grad, x, mean, rstd, weight, n, c, hxw, group, output_ma
             "aten_layer_norm_backward", ops.reshape(by_value, rows), ops.reshape(x, rows), m, r, None, axes=(2,)
         )
         by_x = ops.reshape(by_x, x.shape)
-    if output_mask[1] and weight is not None:
-        m, r = (ops.reshape(value, (n, group, 1, 1)) for value in (mean, rstd))
-        products = dispatch.call("aten_normalized_times", ops.reshape(grad, parts), ops.reshape(x, parts), m, r)
-        by_weight = as_type(ops.reshape(ops.sum(products, (0, 3)), (c,)), weight.dtype)
-    if output_mask[2]:
-        by_bias = ops.reshape(ops.sum(ops.reshape(grad, parts), (0, 3)), (c,))
-    return by_x, by_weight, by_bias
+    shapes = (parts, parts, (n, group, 1, 1), (n, group, 1, 1))
+    operands = [ops.reshape(value, shape) for value, shape in zip((grad, x, mean, rstd), shapes)]
+    return by_x, *_norm_sums(operands, (0, 3), (c,), x.dtype if weight is None else weight.dtype, output_mask)
 
 
 def _column(value: Any, rank: int) -> Any:
@@ -734,18 +733,14 @@ def batch_norm_backward(grad, x, weight, running_mean, running_var, mean, rstd, 
     if not training:
         mean, rstd = running_mean, ops.rsqrt(ops.add(running_var, eps))
     m, r, w = (_column(value, x.ndim) for value in (mean, rstd, weight))
-    by_x = by_weight = by_bias = None
+    by_x = None
     if output_mask[0]:
         if training:
             by_x = dispatch.call("aten_layer_norm_backward", grad, x, m, r, w, axes=over)
         else:
             by_x = as_type(ops.mul(ops.mul(grad, r), 1.0 if w is None else w), x.dtype)
-    if output_mask[1]:
-        products = dispatch.call("aten_normalized_times", grad, x, m, r)
-        by_weight = as_type(ops.sum(products, over), x.dtype if weight is None else weight.dtype)
-    if output_mask[2]:
-        by_bias = as_type(ops.sum(as_type(grad, _computing(x)), over), x.dtype if weight is None else weight.dtype)
-    return by_x, by_weight, by_bias
+    dtype = x.dtype if weight is None else weight.dtype
+    return by_x, *_norm_sums((grad, x, m, r), over, (x.shape[1],), dtype, output_mask)
 
 
 TABLE |= {
@@ -779,6 +774,32 @@ def attention_backward(grad, q, k, v, out, lse, dropout_p, is_causal, *, attn_ma
     return tuple(dispatch.call("tiled_attention_gradients", *tensors, is_causal, scale))
 
 
+@row("_scaled_dot_product_efficient_attention")
+def dropped_attention(q, k, v, mask, keeps, p=0.0, is_causal=False, *, scale=None):
+    """Returns attention with dropout, and for its gradient the weights, and where they are kept, in the places of
+    PyTorch's logarithms and seed.
+    """
+    if q.ndim != 4 or q.shape[:2] != k.shape[:2] or v.shape[:3] != k.shape[:3]:
+        raise NoKernel("shapes")
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    scores = ops.matmul(as_type(q, _computing(q)), as_type(k, _computing(q)), transpose_b=True)
+    weights = as_type(dispatch.call("attention_weights", scores, mask, causal=is_causal, scale=scale), q.dtype)
+    dropped, kept = ops.dropout(weights, p, return_mask=True)
+    return ops.matmul(dropped, v), weights, kept, ENGINE.empty((0,), "int64")
+
+
+@row("_scaled_dot_product_efficient_attention_backward")
+def dropped_attention_backward(
+    grad, q, k, v, mask, out, weights, kept, offset, p, output_mask, is_causal=False, *, scale=None
+):
+    """Returns the gradients of attention with dropout by q, k and v; a mask has none here."""
+    factors = q.shape[-1] ** -0.5 if scale is None else float(scale), 1 / (1 - p) if p < 1 else 0.0
+    by_dropped = ops.matmul(grad, v, transpose_b=True)
+    by_scores, dropped = dispatch.call("aten_dropped_weights_backward", by_dropped, weights, kept, *factors)
+    by_k, by_v = (ops.matmul(a, b, transpose_a=True) for a, b in ((by_scores, q), (dropped, grad)))
+    return ops.matmul(by_scores, k), by_k, by_v, None
+
+
 # -- decompositions --------------------------------------------------------------------------------------------------
 
 
@@ -786,7 +807,7 @@ def attention_backward(grad, q, k, v, out, lse, dropout_p, is_causal, *, attn_ma
 DECOMPOSED = words(
     "mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss huber_loss_backward "
     "binary_cross_entropy binary_cross_entropy_backward nll_loss_backward nll_loss2d_backward nll_loss_forward "
-    "nll_loss2d_forward embedding_dense_backward native_dropout_backward "
+    "nll_loss2d_forward embedding_dense_backward "
     "addr logaddexp2 select_backward slice_backward diagonal_backward index_add_ "
     "unfold_backward new_zeros frac triu_indices tril_indices rot90 logit_backward "
     "masked_scatter max_unpool2d max_unpool3d renorm multi_margin_loss channel_shuffle nansum addmv glu_backward "
