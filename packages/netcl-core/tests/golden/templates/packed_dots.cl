@@ -74,6 +74,20 @@ static inline float16 numbers(__global const half* d, __global const uchar* qs, 
 // Around a product of few rows: x may be normalized, and the sum of a row of the matrix gets a bias, a gate and a residual.
 
 #define NUMBERS(row, at) VLOAD((row) + (at))
+#define NORM_OF_X x
+
+// The product of one row of x with a row of the matrix, whose numbers are scaled first: other orders have NaN where numbers of
+// x are infinite, and infinities where products with unscaled quants are.
+static inline float of_floats(__global const STORAGE* row, __global const STORAGE* norm, const float inverse, __global const half* d, __global const uchar* qs,
+        const size_t block, const long groups) {
+    float8 sum = 0;
+    for (long i = 0; i < groups; i++) {
+        const float16 w = numbers(d, qs, block + i / GROUPS, (int)(i % GROUPS));
+        sum += w.lo * NUMBERS(row, i * 16) + w.hi * NUMBERS(row, i * 16 + 8);
+    }
+    const float4 four = sum.lo + sum.hi;
+    return (four.x + four.y) + (four.z + four.w);
+}
 
 static inline float gated(const float x) {
     const float inner = GATE == 2 ? 1.5957691216f * (x + 0.044715f * x * x * x) : x;
@@ -220,16 +234,8 @@ __kernel LOOPS void packed_dots(
             }
             for (int r = 0; r < ROWS && tile + r < height; r++) {
                 float value = across(total[r] + more[r]);
-                if (!is_finite[r]) {
-                    __global const STORAGE* row = x + (tile + r) * columns;
-                    const float inverse = inverses[r];
-                    float8 exact = 0;
-                    for (long i = 0; i < blocks * GROUPS; i++) {
-                        const float16 w = numbers(d, qs, own * blocks + i / GROUPS, (int)(i % GROUPS));
-                        exact += w.lo * NUMBERS(row, i * 16) + w.hi * NUMBERS(row, i * 16 + 8);
-                    }
-                    value = across(exact);
-                }
+                if (!is_finite[r])
+                    value = of_floats(x + (tile + r) * columns, NORM_OF_X, inverses[r], d, qs, own * blocks, blocks * GROUPS);
                 if (GATE && h == 0) {
                     kept[r] = gated(value);
                     continue;

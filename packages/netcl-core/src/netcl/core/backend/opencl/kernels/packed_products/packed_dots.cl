@@ -167,16 +167,8 @@ $end
             }
             for (int r = 0; r < ROWS && tile + r < height; r++) {
                 float value = across(total[r] + more[r]);
-                if (!is_finite[r]) {
-                    __global const STORAGE* row = x + (tile + r) * columns;
-                    const float inverse = inverses[r];
-                    float8 exact = 0;
-                    for (long i = 0; i < blocks * GROUPS; i++) {
-                        const float16 w = numbers(${names}, own * blocks + i / GROUPS, (int)(i % GROUPS));
-                        exact += w.lo * NUMBERS(row, i * 16) + w.hi * NUMBERS(row, i * 16 + 8);
-                    }
-                    value = across(exact);
-                }
+                if (!is_finite[r])
+                    value = of_floats(x + (tile + r) * columns, NORM_OF_X, inverses[r], ${names}, own * blocks, blocks * GROUPS);
 $if BIAS
                 value += LOAD(bias, own);
 $end

@@ -117,6 +117,8 @@ $end
         for (int a = 0; a < NEAR; a++) {
             const float4 four = total[a][r];
             value[a] = SUM((four.x + four.y) + (four.z + four.w)) * inverse;
+            if (lane == 0 && !isfinite(value[a]))
+                value[a] = of_floats(x + r * columns, NORM_OF_X, inverse, ${names}, own[a] * blocks, blocks * GROUPS);
         }
         if (lane == 0)
             for (int a = 0; a < OWN && first + a < rows; a++) {
