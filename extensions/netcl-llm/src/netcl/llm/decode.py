@@ -26,12 +26,11 @@ class Lanes:
     decoder: Decoder
     rows: int
 
-    def __init__(self, decoder: Decoder, rows: int = 1, cache_dtype: str | None = None) -> None:
+    def __init__(self, decoder: Decoder, rows: int = 1) -> None:
         self.decoder, self.rows = decoder, rows
         self.most: int = decoder.config.context_length
-        self.cache: Cache = Cache(
-            decoder.config, rows, size_of(1, self.most), decoder.queue, cache_dtype or _cache_dtype(decoder)
-        )
+        dtype = decoder.cache_dtype or _cache_dtype(decoder)
+        self.cache: Cache = Cache(decoder.config, rows, size_of(1, self.most), decoder.queue, dtype)
         self.ids: list[list[int]] = [[] for _ in range(rows)]
         self._step: CapturedStep | None = None
 

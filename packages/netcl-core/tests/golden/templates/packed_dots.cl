@@ -29,6 +29,12 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
+// PoCL 3 converts a half by a dozen instructions.
+#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
+#define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
+#else
+#define HALF_AT(i, p) vload_half(i, p)
+#endif
 // The numbers of a packed matrix, sixteen neighbours (a group) at a time. FIELDS declares the parts: buffers (rows, elements),
 // of which a block has a fixed number of elements. codes(block, g), scale(block, g) and offset(block, g) are expressions of
 // the table of formats (netcl.core.engine.packed_formats); block counts all blocks of the matrix.
@@ -45,13 +51,6 @@ typedef char16 __attribute__((aligned(ALIGNED))) packed_char16;
 #define byte(number) ((uint4)((number) * 0x01010101u))
 #define word(number) ((uint4)(number))
 #define LANES16 (ushort16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-
-// PoCL 3 converts a half by a dozen instructions.
-#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
-#define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
-#else
-#define HALF_AT(i, p) vload_half(i, p)
-#endif
 
 // Half of 2 ** (exponent - 127): the scale E8M0 of levels that are doubled.
 static inline float power(const float exponent) {

@@ -96,7 +96,7 @@ def program(format: str, dtype: str, kernel: str, defines: tuple[tuple[str, obje
     own = ("LEVELS", levels), ("OFFSET", offset), ("ZERO", row.zero), ("SIGNED", int(signed))
     sizes = (("GROUPS", row.block // GROUP), (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", GROUP // 2))
     return filled_program(
-        ("storage", "packed_blocks", *(("packed_around",) if kernel != "packed_unpack" else ()), kernel),
+        ("storage", "half_at", "packed_blocks", *(("packed_around",) if kernel != "packed_unpack" else ()), kernel),
         (*own, *sizes, *defines),
         parts,
     )
