@@ -29,12 +29,17 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
-// PoCL 3 converts a half by a dozen instructions.
+// PoCL 3 converts a half by a dozen instructions, and calls a function for vload8 and vstore8 where it copies no part of one.
 #if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
 #define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
+#define EIGHT_HALVES(p) __builtin_ia32_vcvtph2ps256(*(__global const packed_short8*)(p))
 #else
 #define HALF_AT(i, p) vload_half(i, p)
+#define EIGHT_HALVES(p) vload_half8(0, p)
 #endif
+typedef float8 __attribute__((aligned(4))) packed_float8;
+typedef short8 __attribute__((aligned(2))) packed_short8;
+typedef uchar8 __attribute__((aligned(1))) packed_uchar8;
 // Attention of one new token of each row of a batch to the keys of a cache, (rows, kv heads, places, SIZE).
 //
 // x (rows, heads + 2 kv heads, SIZE) has the new query, key and value, whose place is `used` of the row. A group has a query head

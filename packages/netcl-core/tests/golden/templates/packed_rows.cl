@@ -31,12 +31,17 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
-// PoCL 3 converts a half by a dozen instructions.
+// PoCL 3 converts a half by a dozen instructions, and calls a function for vload8 and vstore8 where it copies no part of one.
 #if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
 #define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
+#define EIGHT_HALVES(p) __builtin_ia32_vcvtph2ps256(*(__global const packed_short8*)(p))
 #else
 #define HALF_AT(i, p) vload_half(i, p)
+#define EIGHT_HALVES(p) vload_half8(0, p)
 #endif
+typedef float8 __attribute__((aligned(4))) packed_float8;
+typedef short8 __attribute__((aligned(2))) packed_short8;
+typedef uchar8 __attribute__((aligned(1))) packed_uchar8;
 // The numbers of a packed matrix, sixteen neighbours (a group) at a time. FIELDS declares the parts: buffers (rows, elements),
 // of which a block has a fixed number of elements. codes(block, g), scale(block, g) and offset(block, g) are expressions of
 // the table of formats (netcl.core.engine.packed_formats); block counts all blocks of the matrix.
@@ -48,10 +53,13 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #endif
 typedef uchar16 __attribute__((aligned(ALIGNED))) packed_uchar16;
 typedef char16 __attribute__((aligned(ALIGNED))) packed_char16;
+typedef uint8 __attribute__((aligned(1))) packed_uint8;
 
 // The expressions of codes are of four words that have sixteen bytes: byte() is a number in each byte, word() one in each word.
 #define byte(number) ((uint4)((number) * 0x01010101u))
 #define word(number) ((uint4)(number))
+#define byte8(number) ((uint8)((number) * 0x01010101u))
+#define word8(number) ((uint8)(number))
 #define LANES16 (ushort16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
 
 // Half of 2 ** (exponent - 127): the scale E8M0 of levels that are doubled.
@@ -102,18 +110,21 @@ static inline float gated(const float x) {
 
 #define OWN (GATE ? NEAR / 2 : NEAR)
 
-#if defined(__NV_CL_C_VERSION) && LANES == 32
-static inline float of_lanes(float v) {
+static inline float of_lanes(float v, __local float* sums, const int item, const int lane) {
+#if defined(__NV_CL_C_VERSION) && LANES >= 32
     for (int step = 16; step > 0; step /= 2) {
         float other;
         asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(other) : "f"(v), "r"(step));
         v += other;
     }
-    return v;
-}
-#define SUM(v) of_lanes(v)
+    if (LANES == 32) return v;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item % 32 == 0) sums[item / 32] = v;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    float sum = 0;
+    for (int i = 0; i < LANES / 32; i++) sum += sums[(item - lane) / 32 + i];
+    return sum;
 #else
-static inline float of_lanes(const float v, __local float* sums, const int item, const int lane) {
     barrier(CLK_LOCAL_MEM_FENCE);
     sums[item] = v;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -122,9 +133,9 @@ static inline float of_lanes(const float v, __local float* sums, const int item,
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     return sums[item - lane];
+#endif
 }
 #define SUM(v) of_lanes(v, sums, item, lane)
-#endif
 
 // Buffers begin at multiples of these sizes, which NVIDIA's compiler has to know for loads of several numbers.
 #ifdef __NV_CL_C_VERSION

@@ -9,18 +9,21 @@
 $if LANES1
 #define SUM(v) (v)
 $else
-#if defined(__NV_CL_C_VERSION) && LANES == 32
-static inline float of_lanes(float v) {
+static inline float of_lanes(float v, __local float* sums, const int item, const int lane) {
+#if defined(__NV_CL_C_VERSION) && LANES >= 32
     for (int step = 16; step > 0; step /= 2) {
         float other;
         asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(other) : "f"(v), "r"(step));
         v += other;
     }
-    return v;
-}
-#define SUM(v) of_lanes(v)
+    if (LANES == 32) return v;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item % 32 == 0) sums[item / 32] = v;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    float sum = 0;
+    for (int i = 0; i < LANES / 32; i++) sum += sums[(item - lane) / 32 + i];
+    return sum;
 #else
-static inline float of_lanes(const float v, __local float* sums, const int item, const int lane) {
     barrier(CLK_LOCAL_MEM_FENCE);
     sums[item] = v;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -29,9 +32,9 @@ static inline float of_lanes(const float v, __local float* sums, const int item,
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     return sums[item - lane];
+#endif
 }
 #define SUM(v) of_lanes(v, sums, item, lane)
-#endif
 $end
 
 // Buffers begin at multiples of these sizes, which NVIDIA's compiler has to know for loads of several numbers.
