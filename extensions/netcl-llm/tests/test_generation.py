@@ -92,6 +92,8 @@ def test_a_session_computes_no_token_twice(model: llm.Model) -> None:
     longer = [*model.tokenizer.encode("Once upon a time"), *first[:3], 40]
     again = [piece.id for piece in session.generate(longer, temperature=0, max_tokens=4)]
     assert session.reused == len(longer) - 1
+    # A step draws, too: the host reads a token, and no logits.
+    assert [asked for _, asked in session.lanes._steps] == [(1, False, False)]
     assert again == [piece.id for piece in model.generate(longer, temperature=0, max_tokens=4)]
     ids = list(longer)
     for token in again:

@@ -90,9 +90,8 @@ class Session:
             return
         logits = lanes.prefill([ids[self.reused :]])
         self.sampler.begin(0, rule, ids)
-        while True:
-            piece = writing.piece(self.sampler.draw(logits)[0])
+        piece = writing.piece(self.sampler.draw(logits)[0])
+        yield piece
+        while piece.finish_reason is None:
+            piece = writing.piece(lanes.draw([[piece.id]], self.sampler)[0])
             yield piece
-            if piece.finish_reason is not None:
-                return
-            logits = lanes.append([[piece.id]])

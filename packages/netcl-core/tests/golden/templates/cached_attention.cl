@@ -29,7 +29,7 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
-// PoCL 3 converts a half by a dozen instructions, and calls a function for vload8 and vstore8 where it copies no part of one.
+// PoCL 3 converts a half by a dozen instructions, and calls functions for vload8 and vstore8.
 #if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
 #define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
 #define EIGHT_HALVES(p) __builtin_ia32_vcvtph2ps256(*(__global const packed_short8*)(p))

@@ -11,7 +11,7 @@
 #define LANES1 0
 #define GROUP 128
 #define ROWS 1
-#define NEAR 4
+#define NEAR 2
 #define NORM 0
 #define BIAS 0
 #define RESIDUAL 0
@@ -31,7 +31,7 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
-// PoCL 3 converts a half by a dozen instructions, and calls a function for vload8 and vstore8 where it copies no part of one.
+// PoCL 3 converts a half by a dozen instructions, and calls functions for vload8 and vstore8.
 #if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
 #define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
 #define EIGHT_HALVES(p) __builtin_ia32_vcvtph2ps256(*(__global const packed_short8*)(p))
@@ -167,24 +167,26 @@ __kernel LOOPS void packed_rows(
     }
     if (first < rows)
         for (int i = lane; i < (int)blocks * GROUPS; i += LANES) {
-            float16 values[NEAR];
-            float scale[NEAR], offset[NEAR];
-            for (int a = 0; a < NEAR; a++) {
-                const size_t base = own[a] * blocks;
-                const int block = i / GROUPS, g = i % GROUPS;
-                scale[a] = scale_of(d + base * 1, qs + base * 16, block, g);
-                offset[a] = -ZERO * scale[a];
-                values[a] = convert_float16(as_uchar16(quants(d + base * 1, qs + base * 16, block, g) + (char)ZERO));
-            }
+            float8 lows[ROWS], highs[ROWS];
+            float4 sums_of_x[ROWS];
             for (int r = 0; r < ROWS; r++) {
                 __global const STORAGE* from = x + r * columns + i * 16;
                 float8 low = XLOAD(from), high = XLOAD(from + 8);
+                lows[r] = low;
+                highs[r] = high;
                 const float8 numbers_of_x = low + high;
-                const float4 sum = numbers_of_x.lo + numbers_of_x.hi;
-                for (int a = 0; a < NEAR; a++) {
-                    const float8 products = values[a].lo * low + values[a].hi * high;
-                    total[a][r] += (products.lo + products.hi) * scale[a];
-                    total[a][r] += sum * offset[a];
+                sums_of_x[r] = numbers_of_x.lo + numbers_of_x.hi;
+            }
+            for (int a = 0; a < NEAR; a++) {
+                const size_t base = own[a] * blocks;
+                const int block = i / GROUPS, g = i % GROUPS;
+                const float scale = scale_of(d + base * 1, qs + base * 16, block, g);
+                float offset = -ZERO * scale;
+                const float16 values = convert_float16(as_uchar16(quants(d + base * 1, qs + base * 16, block, g) + (char)ZERO));
+                for (int r = 0; r < ROWS; r++) {
+                    const float8 products = values.lo * lows[r] + values.hi * highs[r];
+                    total[a][r] += (products.lo + products.hi) * scale;
+                    total[a][r] += sums_of_x[r] * offset;
                 }
             }
         }

@@ -22,7 +22,7 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
-// PoCL 3 converts a half by a dozen instructions, and calls a function for vload8 and vstore8 where it copies no part of one.
+// PoCL 3 converts a half by a dozen instructions, and calls functions for vload8 and vstore8.
 #if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
 #define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
 #define EIGHT_HALVES(p) __builtin_ia32_vcvtph2ps256(*(__global const packed_short8*)(p))
@@ -71,7 +71,9 @@ static inline float16 numbers(__global const half* d, __global const uchar* qs, 
     const float16 scaled = convert_float16(quants(d, qs, block, g)) * scale_of(d, qs, block, g);
     return scaled;
 }
-// Unpacks rows of a packed matrix: a work-item has `each` groups of sixteen. No local memory.
+// Unpacks rows of a packed matrix: a work-item has `each` groups of sixteen. No local memory. NVIDIA's compiler splits stores
+// through vectors that may be anywhere: numbers of two bytes are two stores of sixteen bytes if their address allows it.
+
 
 __kernel LOOPS void packed_unpack(
     __global const half *restrict d,
@@ -84,6 +86,12 @@ __kernel LOOPS void packed_unpack(
     for (long i = begin; i < end; i++) {
         const float16 values = numbers(d, qs, (first + i) / GROUPS, (int)((first + i) % GROUPS));
         __global STORAGE* to = out + i * 16;
+#if defined(__NV_CL_C_VERSION) && defined(HALVES)
+        if (((size_t)to & 15) == 0) {
+            HALVES(values);
+            continue;
+        }
+#endif
         VSTORE(values.lo, to);
         VSTORE(values.hi, to + 8);
     }

@@ -1,4 +1,4 @@
-// PoCL 3 converts a half by a dozen instructions, and calls a function for vload8 and vstore8 where it copies no part of one.
+// PoCL 3 converts a half by a dozen instructions, and calls functions for vload8 and vstore8.
 #if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
 #define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
 #define EIGHT_HALVES(p) __builtin_ia32_vcvtph2ps256(*(__global const packed_short8*)(p))

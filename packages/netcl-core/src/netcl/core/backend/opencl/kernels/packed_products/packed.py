@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 _FEW = 4  # rows of x on a GPU for which the matrix is unpacked in registers
 _FEW_CPU = 32  # the same on a CPU; for 64 rows panels take about the same time
 _TILE = 4  # of them that a CPU multiplies together
-_LANES = 32  # work-items of _NEAR rows of the matrix on a GPU
-_NEAR = 4
+_LANES = 64  # work-items of _NEAR rows of the matrix on a GPU
+_NEAR = 2
 _LOCAL = 128
 _UNITS = 4  # work-items of a core of a CPU; each rounds x, which takes as long as 20,000 numbers of the matrix
 _PANEL, _PANEL_GPU = 1 << 24, 1 << 27  # numbers that are unpacked at a time

@@ -73,22 +73,8 @@ $end
     }
     if (first < rows)
         for (int i = lane; i < (int)blocks * GROUPS; i += LANES) {
-            float16 values[NEAR];
-            float scale[NEAR], offset[NEAR];
-            for (int a = 0; a < NEAR; a++) {
-                const size_t base = own[a] * blocks;
-                const int block = i / GROUPS, g = i % GROUPS;
-                scale[a] = scale_of(${of_row}, block, g);
-                offset[a] = -ZERO * scale[a];
-$if OFFSET
-                offset[a] += offset_of(${of_row}, block, g);
-$end
-$if SIGNED
-                values[a] = convert_float16(quants(${of_row}, block, g));
-$else
-                values[a] = convert_float16(as_uchar16(quants(${of_row}, block, g) + (char)ZERO));
-$end
-            }
+            float8 lows[ROWS], highs[ROWS];
+            float4 sums_of_x[ROWS];
             for (int r = 0; r < ROWS; r++) {
                 __global const STORAGE* from = x + r * columns + i * 16;
                 float8 low = XLOAD(from), high = XLOAD(from + 8);
@@ -99,15 +85,29 @@ $if NORM
                 low *= XLOAD(norm + i * 16);
                 high *= XLOAD(norm + i * 16 + 8);
 $end
-$if OFFSET or ZERO
+                lows[r] = low;
+                highs[r] = high;
                 const float8 numbers_of_x = low + high;
-                const float4 sum = numbers_of_x.lo + numbers_of_x.hi;
+                sums_of_x[r] = numbers_of_x.lo + numbers_of_x.hi;
+            }
+            for (int a = 0; a < NEAR; a++) {
+                const size_t base = own[a] * blocks;
+                const int block = i / GROUPS, g = i % GROUPS;
+                const float scale = scale_of(${of_row}, block, g);
+                float offset = -ZERO * scale;
+$if OFFSET
+                offset += offset_of(${of_row}, block, g);
 $end
-                for (int a = 0; a < NEAR; a++) {
-                    const float8 products = values[a].lo * low + values[a].hi * high;
-                    total[a][r] += (products.lo + products.hi) * scale[a];
+$if SIGNED
+                const float16 values = convert_float16(quants(${of_row}, block, g));
+$else
+                const float16 values = convert_float16(as_uchar16(quants(${of_row}, block, g) + (char)ZERO));
+$end
+                for (int r = 0; r < ROWS; r++) {
+                    const float8 products = values.lo * lows[r] + values.hi * highs[r];
+                    total[a][r] += (products.lo + products.hi) * scale;
 $if OFFSET or ZERO
-                    total[a][r] += sum * offset[a];
+                    total[a][r] += sums_of_x[r] * offset;
 $end
                 }
             }
