@@ -61,6 +61,13 @@ def test_a_cache_that_grows_gives_the_logits_of_a_whole_pass(model: llm.Model) -
         lanes.prefill([[1] * 400])
 
 
+def test_a_step_that_is_captured_at_the_first_place_serves_all(model: llm.Model) -> None:
+    model.decoder.cache_dtype = "float64"  # takes the ops of a whole pass
+    ids, lanes = [65, 66, 67, 68], Lanes(model.decoder)
+    found = [lanes.append([[token]]).numpy()[0] for token in ids]
+    np.testing.assert_allclose(found, whole(model, ids), rtol=0, atol=1e-4)
+
+
 @pytest.mark.parametrize(("dtype", "bound"), [("float16", 0.01), ("Q8_0", 0.1)])
 def test_a_small_cache_gives_logits_that_are_near(handle: DeviceHandle, dtype: str, bound: float) -> None:
     """Of logits of about 10: a prefill writes and reads it, and so do steps, over a page's end."""

@@ -101,10 +101,13 @@ class Cache:
 
 
 class Extension:
-    """The places of new tokens in a cache: ``positions`` (rows, T), for all layers of one pass."""
+    """The places of new tokens in a cache: ``positions`` (rows, T), for all layers of one pass. In an empty cache the
+    new tokens see each other alone (``is_first``).
+    """
 
     def __init__(self, cache: Cache, count: int) -> None:
         self.cache = cache
+        self.is_first: bool = count > 1 and not cache.counts.any()  # a captured step of one token serves all places
         self.positions: Tensor = ag.add(ag.unsqueeze(cache.used, 1), ag.unsqueeze(cache.range(count), 0))
         # Keys are rows of one table, whose numbers broadcast over rows, heads and new tokens.
         heads = cache.config.kv_heads
@@ -117,20 +120,20 @@ class Extension:
         return self.cache.range(self.cache.length)
 
     def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Writes keys and values (rows, heads, T, head_dim); returns those of all places."""
+        """Writes keys and values (rows, heads, T, head_dim); returns what is seen: all places, or the new."""
         keys, values, *scales = self.cache.layers[layer]
         rows = [ag.reshape(new, (-1, new.shape[-1])) for new in (k, v)]
         if not scales:
             for table, new in zip((keys, values), rows):
                 self._write(table, new if new.dtype == table.dtype else ag.cast(new, dtype=table.dtype))
-            return keys, values
+            return (k, v) if self.is_first else (keys, values)
         read = []
         for table, factors, new in zip((keys, values), scales, rows):
             tables, packed = (factors, table), quantize(new, "Q8_0")
             flat = [self._write(part, new_part) for part, new_part in zip(tables, packed.parts)]
             numbers = PackedTensor(flat, (table.size // table.shape[-1], table.shape[-1]), "Q8_0").unpack(k.dtype)
             read.append(ag.reshape(numbers, table.shape))
-        return read[0], read[1]
+        return (k, v) if self.is_first else (read[0], read[1])
 
     def _write(self, table: Tensor, new: Tensor) -> Tensor:
         """Writes rows at the places of the new tokens; returns the table as rows."""

@@ -417,7 +417,7 @@ class Decoder(nn.Module):
                 x = block(x, turns[self.config.local[at]], at)
             return x
         new = None if cache is None else cache.begin(ids.shape[1])
-        angles = self._angles(ids, new)
+        angles = self._angles(ids, None if new is None or new.is_first else new)
         for at, block in enumerate(self.layers):
             kind = angles[self.config.local[at]]
             if self.checkpointing and self.training and new is None:
