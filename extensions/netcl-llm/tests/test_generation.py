@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import netcl as nc
 from netcl import llm
 from netcl.core import Tensor
 from netcl.core.device import DeviceHandle
+from netcl.core.device import device as on
 from netcl.llm.cache import PAGE, size_of
 from netcl.llm.config import Rope
 from netcl.llm.decode import Lanes
@@ -59,12 +61,46 @@ def test_a_cache_that_grows_gives_the_logits_of_a_whole_pass(model: llm.Model) -
         lanes.prefill([[1] * 400])
 
 
+def test_a_step_that_is_captured_at_the_first_place_serves_all(model: llm.Model) -> None:
+    model.decoder.cache_dtype = "float64"  # takes the ops of a whole pass
+    ids, lanes = [65, 66, 67, 68], Lanes(model.decoder)
+    found = [lanes.append([[token]]).numpy()[0] for token in ids]
+    np.testing.assert_allclose(found, whole(model, ids), rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [("float16", 0.01), ("Q8_0", 0.1)])
+def test_a_small_cache_gives_logits_that_are_near(handle: DeviceHandle, dtype: str, bound: float) -> None:
+    """Of logits of about 10: a prefill writes and reads it, and so do steps, over a page's end."""
+    config = replace(CONFIG, head_dim=32, heads=2, kv_heads=1, rope=Rope(32))
+    with on(handle):
+        decoder = llm.Decoder(config, source).eval()
+    ids = np.random.default_rng(1).integers(0, 256, PAGE + 6).tolist()
+    found = {}
+    for kind in ("float32", dtype):
+        decoder.cache_dtype = kind
+        lanes = Lanes(decoder)
+        rows = [lanes.prefill([ids[: PAGE - 5]])] + [lanes.append([[token]]) for token in ids[PAGE - 5 :]]
+        found[kind] = np.concatenate([row.numpy() for row in rows]), lanes.cache.nbytes
+    assert found[dtype][1] / found["float32"][1] == {"float16": 1 / 2, "Q8_0": 8.5 / 32}[dtype]
+    error = np.abs(found[dtype][0] - found["float32"][0]).max()
+    assert 0 < error < bound * np.abs(found["float32"][0]).max()
+
+
+def test_a_cache_that_no_model_has_is_refused(tmp_path: Path) -> None:
+    export_gguf(llm.Decoder(CONFIG, source), tmp_path / "tiny.gguf", KEYS)
+    for wrong in ("Q8_0", "int4"):
+        with pytest.raises(ValueError, match=f"expected a cache in .*Q8_0, .* got '{wrong}' for heads of 8"):
+            llm.load(tmp_path / "tiny.gguf", cache=wrong)
+
+
 def test_a_session_computes_no_token_twice(model: llm.Model) -> None:
     session = model.session()
     first = [piece.id for piece in session.generate("Once upon a time", temperature=0, max_tokens=4)]
     longer = [*model.tokenizer.encode("Once upon a time"), *first[:3], 40]
     again = [piece.id for piece in session.generate(longer, temperature=0, max_tokens=4)]
     assert session.reused == len(longer) - 1
+    # A step draws, too: the host reads a token, and no logits.
+    assert [asked for _, asked in session.lanes._steps] == [(1, False, False)]
     assert again == [piece.id for piece in model.generate(longer, temperature=0, max_tokens=4)]
     ids = list(longer)
     for token in again:

@@ -93,7 +93,12 @@ def test_logits_and_text(path: Path, handle: DeviceHandle, monkeypatch: pytest.M
         ours = [first, *(lanes.append([[token]]) for token in expected[:at])][-1].numpy()[0]
         close = {int(token): value for token, value in row["close"][str(at)]}
         with monkeypatch.context() as patched:
-            patched.setattr(_Matrix, "forward", lambda matrix, x, bias=None: forward(matrix, in_8_bits(x), bias))
+
+            def rounding(matrix: Any, x: Any, bias: Any = None, norm: Any = None, *others: Any, **named: Any) -> Any:
+                x = in_8_bits(x if norm is None else norm(x))
+                return forward(matrix, x, bias, None, *others, **named)
+
+            patched.setattr(_Matrix, "forward", rounding)
             _, rounded = distance(exact, ids + expected[:at], (mine, theirs))
         print(
             f"{row['prompt']!r:.40} | {at} | {mine}, {theirs} | {exactly:.4f}, {ours[mine] - ours[theirs]:.4f}, "

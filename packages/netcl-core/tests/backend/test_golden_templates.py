@@ -389,7 +389,7 @@ def _rows() -> Instances:
     ):
         defines = (*own, *packed.around_defines("silu", True, True, True))
         yield f"{name}/Q4_1_around", partial(packed.program, "Q4_1", "float32", name, defines)
-    for group, kind in ((1, "float32"), (128, "bfloat16")):
+    for group, kind in ((1, "float32"), (128, "bfloat16"), (1, "int8")):
         text = partial(cached_attention.program, "float32", kind, 64, group, True, group > 1)
         yield f"cached_attention/{kind}_{group}", text
     yield "clear_words/words", cleared._program

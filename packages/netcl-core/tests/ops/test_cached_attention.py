@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from netcl import ops
 from netcl.core import Tensor
 from netcl.core.backend.opencl.kernels.softmax_attention import cached_attention as kernels
 from netcl.core.errors import DTypeError, ShapeError
+from netcl.core.packed import quantize
 from netcl.core.testing.conformance import masked
 
 HEADS, KV, SIZE = 6, 2, 16
@@ -76,6 +79,43 @@ def test_a_cache_of_sixteen_bits(engine, dtype, tolerance):
     check(problem([20, 3], 40), tolerance, dtype=dtype)
 
 
+def packed_cache(cache):
+    """Returns keys and values in Q8_0, int8, and their scales."""
+    *shape, size = cache.shape
+    tables = [quantize(table.reshape(-1, size).astype(np.float32), "Q8_0") for table in cache]
+    scales = [table.parts[0].reshape(*shape[1:], size // 32) for table in tables]
+    return [table.parts[1].reshape(*shape[1:], size) for table in tables], scales
+
+
+@pytest.mark.parametrize("is_masked", [False, True])
+@pytest.mark.parametrize("used", [[0, 7], [280, 3]])
+def test_a_cache_in_q8_0(handle, monkeypatch, used, is_masked):
+    """The result is that of the cache's numbers; those of the new token are within half a step of its scale."""
+    monkeypatch.setitem(globals(), "SIZE", 64)
+    with masked(handle, is_cpu=False) if is_masked else nullcontext():
+        x, cache, places, turns = problem(used, max(used) + 1, dim=64)
+        tables, scales = packed_cache(cache)
+        norms = np.random.default_rng(1).uniform(0.5, 2, (2, 64))
+
+        def numbers():
+            pairs = zip(tables, scales)
+            return np.stack([t.numpy() * np.repeat(s.numpy().astype(np.float64), 32, -1) for t, s in pairs])
+
+        before = numbers()
+        wanted, filled = exact(x, before, places, turns, norms)
+        tensors = [Tensor.from_host(each.astype(np.float32)) for each in (x, turns, *norms)]
+        at = Tensor.from_host(places.astype(np.int32))
+        y = ops.cached_attention(tensors[0], *tables, at, tensors[1], *scales, *tensors[2:], scale=0.3)
+        np.testing.assert_allclose(y.numpy(), wanted, rtol=0, atol=3e-5)
+        after, largest = numbers(), np.abs(filled).reshape(*filled.shape[:-1], 2, 32).max(-1)
+        assert (np.abs(after - filled) <= np.repeat(largest, 32, -1) * (0.5 / 127 + 2e-3)).all()
+        is_new = np.arange(max(used) + 1)[:, None] == places[:, None, None, None]
+        np.testing.assert_array_equal(
+            after[:, ~np.broadcast_to(is_new, after.shape[1:])], before[:, ~np.broadcast_to(is_new, after.shape[1:])]
+        )
+        assert np.abs(y.numpy() - exact(x, cache, places, turns, norms)[0]).max() < 0.04  # of unrounded keys
+
+
 @pytest.mark.parametrize("options", [{"window": 7}, {"cap": 0.5}, {"window": 1000, "eps": 0.1}])
 def test_norms_windows_caps_and_heads_that_turn_in_part(engine, options):
     norms = np.random.default_rng(1).uniform(0.5, 2, (2, SIZE))
@@ -110,5 +150,7 @@ def test_wrong_arguments_say_what_is_expected(engine):
         ops.cached_attention(x[:, :40], keys, values, places, turns, scale=1.0)
     with pytest.raises(ShapeError, match="expected turns of at least 4 places"):
         ops.cached_attention(x, keys, values, places, turns[:3], scale=1.0)
+    with pytest.raises(ShapeError, match=r"expected two scales \(1, 2, 4, 0\) in float16 for a cache in int8"):
+        ops.cached_attention(x, keys.to("int8"), values.to("int8"), places, turns, scale=1.0)
     with pytest.raises(DTypeError, match="used in int32, got float32"):
         ops.cached_attention(x, keys, values, used, turns, scale=1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -115,17 +116,19 @@ def test_large_matrices_are_unpacked_by_panels(engine, turned, monkeypatch):
     close(found, x.astype(np.float64) @ (numbers if turned else numbers.T), 2e-6)
 
 
-@pytest.mark.parametrize("name", ["Q8_0", "Q4_1"])
-def test_numbers_that_are_not_finite_have_the_products_of_floats(engine, name):
-    w, numbers = matrix(name, 6, 2)
-    for value in (np.nan, np.inf, -np.inf, 3e38):
-        x = np.ones((2, 64), np.float32)
-        x[1, 40:42] = value
-        found = ops.packed_linear(Tensor.from_host(x), w).numpy()
-        with np.errstate(over="ignore", invalid="ignore"):
-            exact = x @ numbers.astype(np.float32).T
-        close(found[0], exact[0], NEAR)
-        np.testing.assert_allclose(found[1], exact[1], rtol=1e-5)
+@pytest.mark.parametrize("name", ["Q8_0", "Q4_0", "Q4_1"])
+@pytest.mark.parametrize("is_masked", [False, True])
+def test_numbers_that_are_not_finite_have_the_products_of_floats(handle, name, is_masked):
+    with masked(handle, is_cpu=False) if is_masked else nullcontext():
+        w, numbers = matrix(name, 6, 2)
+        for value in (np.nan, np.inf, -np.inf, 3e38):
+            x = np.ones((2, 64), np.float32)
+            x[1, 40:42] = value
+            found = ops.packed_linear(Tensor.from_host(x), w).numpy()
+            with np.errstate(over="ignore", invalid="ignore"):
+                exact = x @ numbers.astype(np.float32).T
+            close(found[0], exact[0], NEAR)
+            np.testing.assert_allclose(found[1], exact[1], rtol=1e-5)
 
 
 def around(x, numbers, norm=None, bias=None, residual=None, gate="", eps=1e-6):

@@ -233,7 +233,7 @@ GGUF's bytes, `to_blocks` returns them, and `unpack` gives the numbers of the pa
 `rows(ids)` is an embedding without a gradient. `parts` are tensors whose layout is the core's own. `quantize` packs
 floats in Q8_0, Q4_0 or Q4_K. `netcl.ops.packed_linear` multiplies x by the transpose; x, bias, norm and residual have
 gradients. `netcl.ops.cached_attention` is the attention of one new token of each row of a batch to a cache of keys and
-values, which it writes to; it has no gradient.
+values, which it writes to; it has no gradient. A cache in int8 is one in Q8_0, with a scale for 32 neighbours.
 """,
     "front": """
 The names that docs/reference/torch.md lists and that are not above: methods of Tensor such as `clamp_max`, functions

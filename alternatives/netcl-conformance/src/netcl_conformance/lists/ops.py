@@ -68,7 +68,7 @@ OPS: dict[str, dict[str, str]] = {
         "build_matmul_kernel": "(context=None, tile=16, dtype='float')",
         "cartesian_prod": "(*tensors)",
         "cast": "(x, *, dtype='float32')",
-        "cached_attention": "(x, keys, values, used, turns, *norms, scale, window=0, cap=0.0, eps=1e-06)",
+        "cached_attention": "(x, keys, values, used, turns, *others, scale, window=0, cap=0.0, eps=1e-06)",
         "cat": "(tensors, axis=0)",
         "causal_mask": "(queries, keys=None, offset=0, queue=None)",
         "cdist": "(a, b, p=2.0, compute_mode='use_mm_for_euclid_dist_if_necessary')",

@@ -1,8 +1,10 @@
-"""Lanes, the rows of a batch that are decoded together: prefill by chunks, and one captured step per token."""
+"""Lanes, the rows of a batch that are decoded together: prefill by chunks, and one captured step per token, which also
+draws the next one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import netcl.autograd as ag
 from netcl.core import Tensor, manager
 from netcl.llm.cache import Cache, size_of
 from netcl.llm.decoder import Decoder
+from netcl.llm.sampling import Piece, Sampler
 from netcl.runtime.capture import CapturedStep, capture
 
 __all__ = ["CHUNKS", "Lanes"]
@@ -26,14 +29,13 @@ class Lanes:
     decoder: Decoder
     rows: int
 
-    def __init__(self, decoder: Decoder, rows: int = 1, cache_dtype: str | None = None) -> None:
+    def __init__(self, decoder: Decoder, rows: int = 1) -> None:
         self.decoder, self.rows = decoder, rows
         self.most: int = decoder.config.context_length
-        self.cache: Cache = Cache(
-            decoder.config, rows, size_of(1, self.most), decoder.queue, cache_dtype or _cache_dtype(decoder)
-        )
+        dtype = decoder.cache_dtype or _cache_dtype(decoder)
+        self.cache: Cache = Cache(decoder.config, rows, size_of(1, self.most), decoder.queue, dtype)
         self.ids: list[list[int]] = [[] for _ in range(rows)]
-        self._step: CapturedStep | None = None
+        self._steps: dict[Any, CapturedStep] = {}
 
     def keep(self, row: int, count: int) -> None:
         """Keeps the first ``count`` tokens of a row."""
@@ -67,6 +69,27 @@ class Lanes:
 
     def append(self, parts: Sequence[Sequence[int]], width: int = 1) -> Tensor:
         """Appends up to ``width`` tokens to each row in one pass; returns the logits (rows, vocabulary) behind them."""
+        inputs, counts = self._placed(parts, width)
+        with ag.no_grad():
+            logits = self._replayed(None, self._pass, inputs[0]) if width == 1 else self._pass(*inputs)
+        self.cache.advance(counts)
+        return logits
+
+    def draw(self, parts: Sequence[Sequence[int]], sampler: Sampler, rows: Sequence[int] = (0,)) -> list[Piece]:
+        """Appends at most one token to each row, and draws the next ones of ``rows`` in the same step."""
+        (ids, _), counts = self._placed(parts, 1)
+        asked = sampler.asked(rows)
+
+        def step(ids: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
+            return asked.drawn(sampler.places, self._pass(ids), *inputs)
+
+        with ag.no_grad():
+            drawn = self._replayed((sampler, asked.kind), step, ids, *asked.inputs)
+        self.cache.advance(counts)
+        return sampler.pieces(drawn, rows)
+
+    def _placed(self, parts: Sequence[Sequence[int]], width: int) -> tuple[list[Tensor], Array]:
+        """Makes room for tokens; returns them with the place of each row's last one, and their counts."""
         counts = np.array([len(part) for part in parts], np.int32)
         longest = int((self.cache.counts + counts).max())
         if longest > self.most:
@@ -74,30 +97,26 @@ class Lanes:
         places = int(self.cache.counts.max()) + width
         if places > self.cache.length:
             self.cache.grow(size_of(places, self.most))
-            self._step = None
+            self._steps.clear()
         ids, last = np.zeros((self.rows, width), np.int32), np.maximum(counts - 1, 0).astype(np.int32)
         for row, part in enumerate(parts):
             ids[row, : len(part)] = part
             self.ids[row].extend(part)
-        inputs = [Tensor.from_host(self.decoder.queue, array) for array in (ids, last)]
-        with ag.no_grad():
-            logits = self._replayed(inputs[0]) if width == 1 else self._pass(*inputs)
-        self.cache.advance(counts)
-        return logits
+        return [Tensor.from_host(self.decoder.queue, array) for array in (ids, last)], counts
 
     def _pass(self, ids: Tensor, last: Tensor | None = None) -> Tensor:
         logits = self.decoder(ids, self.cache, last)
         return ag.cast(logits if last is not None else ag.squeeze(logits, 1), dtype="float32")
 
-    def _replayed(self, ids: Tensor) -> Tensor:
-        """Returns the logits of one token by the captured step, always: a step op by op may round otherwise.
+    def _replayed(self, kind: Any, step: Callable[..., Any], *inputs: Tensor) -> Any:
+        """Returns what a step of one token gives by its capture, always: a step op by op may round otherwise.
 
         Before a capture one runs, which makes what a step must find; the same places are written again.
         """
-        if self._step is None:
-            self._pass(ids)
-            self._step = capture(self._pass, ids)
-        return self._step.replay(ids)  # type: ignore[no-any-return]
+        if kind not in self._steps:
+            step(*inputs)
+            self._steps[kind] = capture(step, *inputs)
+        return self._steps[kind].replay(*inputs)
 
 
 def _width(left: int) -> int:

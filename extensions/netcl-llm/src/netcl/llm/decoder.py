@@ -293,9 +293,11 @@ class _Attention(nn.Module):
         """Returns the attention of one token of each row in one launch, which writes to the cache."""
         norms = [] if self.q_norm is None or self.k_norm is None else [self.q_norm.scale, self.k_norm.scale]
         eps = 1e-6 if self.q_norm is None else self.q_norm.eps
-        keys, values = turns.cache.layers[layer]
+        keys, values, *scales = turns.cache.layers[layer]
         options = {"scale": self.scale, "window": turns.window, "cap": self.cap or 0.0, "eps": eps}
-        attended: Tensor = ag.cached_attention(y, keys, values, turns.cache.used, turns.table, *norms, **options)
+        attended: Tensor = ag.cached_attention(
+            y, keys, values, turns.cache.used, turns.table, *scales, *norms, **options
+        )
         return attended
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
@@ -357,12 +359,14 @@ class Decoder(nn.Module):
 
     ``source`` gives the weights by the names of Hugging Face's files without "model."; None makes a new model. With
     ``checkpointing`` set to True, a training step keeps the inputs of the blocks only, and computes the rest again.
+    ``cache_dtype`` is the dtype of new caches, such as float16 or Q8_0; None leaves it to the device.
     """
 
     def __init__(self, config: Config, source: Source | None = None) -> None:
         super().__init__()
         self.config = config
         self.checkpointing: bool = False
+        self.cache_dtype: str | None = None
         self._constants: dict[Any, tuple[Tensor, Any]] = {}
         source = source or random_source()
         self.embedding: _Matrix = _Matrix(source("embed_tokens.weight", (config.vocab_size, config.hidden_size)))
@@ -413,7 +417,7 @@ class Decoder(nn.Module):
                 x = block(x, turns[self.config.local[at]], at)
             return x
         new = None if cache is None else cache.begin(ids.shape[1])
-        angles = self._angles(ids, new)
+        angles = self._angles(ids, None if new is None or new.is_first else new)
         for at, block in enumerate(self.layers):
             kind = angles[self.config.local[at]]
             if self.checkpointing and self.training and new is None:

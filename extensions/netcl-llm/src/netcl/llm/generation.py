@@ -88,11 +88,12 @@ class Session:
         lanes.keep(0, self.reused)
         if rule.max_tokens == 0:
             return
-        logits = lanes.prefill([ids[self.reused :]])
-        self.sampler.begin(0, rule, ids)
+        left, sampler = ids[self.reused :], self.sampler
+        sampler.begin(0, rule, ids)
         while True:
-            piece = writing.piece(self.sampler.draw(logits)[0])
+            drawn = lanes.draw([left], sampler) if len(left) == 1 else sampler.draw(lanes.prefill([left]))
+            piece = writing.piece(drawn[0])
             yield piece
             if piece.finish_reason is not None:
                 return
-            logits = lanes.append([[piece.id]])
+            left = [piece.id]

@@ -12,6 +12,7 @@ from netcl.core.errors import from_here
 from netcl.io.budget import Budget
 from netcl.io.errors import CheckpointError
 from netcl.llm import tokenizer as tokenizers
+from netcl.llm.cache import check
 from netcl.llm.config import Config
 from netcl.llm.decoder import Decoder
 from netcl.llm.generation import Session
@@ -94,18 +95,29 @@ class Model:
 
 
 @from_here
-def load(path: str | os.PathLike[str], device: Any = None, dtype: Any = None, budget: Budget | None = None) -> Model:
+def load(
+    path: str | os.PathLike[str],
+    device: Any = None,
+    dtype: Any = None,
+    budget: Budget | None = None,
+    cache: str | None = None,
+) -> Model:
     """Returns the model of a GGUF file, or of a folder with config.json, safetensors and tokenizer.json.
 
-    Packed weights stay packed; plain ones become ``dtype``, float32 unless given. Raises CheckpointError for a file
-    that is damaged, unsupported or beyond ``budget``.
+    Packed weights stay packed; plain ones become ``dtype``, float32 unless given. ``cache`` is the dtype of keys and
+    values, float16 or Q8_0 for a small cache; None leaves it to the device. Raises CheckpointError for a file that is
+    damaged, unsupported or beyond ``budget``, ValueError for a cache that the model cannot have.
     """
     place = nn.Linear(1, 1, device=device).weight.queue
     kind = "float32" if dtype is None else str(dtype)
     if kind not in ("float32", "float16", "bfloat16", "float64"):
         raise ValueError(f"load: expected dtype float32, float16, bfloat16 or float64, got {dtype!r}")
     read = _from_folder if Path(path).is_dir() else _from_file
-    return read(Path(path), place, kind, budget)
+    model = read(Path(path), place, kind, budget)
+    if cache is not None:
+        check(model.config, cache)
+    model.decoder.cache_dtype = cache
+    return model
 
 
 def _from_file(path: Path, queue: Any, dtype: str, budget: Budget | None) -> Model:

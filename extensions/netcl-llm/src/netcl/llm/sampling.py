@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 import netcl.autograd as ag
 from netcl.core import Tensor
-from netcl.runtime.capture import CapturedStep, capture
 
-__all__ = ["Piece", "Sampler", "Sampling"]
+__all__ = ["Draw", "Piece", "Sampler", "Sampling"]
 
 # Numbers of the most likely tokens among which a step draws: the smallest that holds every row's top_k, else all.
 _COUNTS = (64, 1024)
@@ -88,69 +86,29 @@ class Piece:
     finish_reason: str | None = None
 
 
-class Sampler:
-    """Draws the next token of each row of logits on the device, by a captured step for each kind of rules.
+@dataclass(frozen=True)
+class Draw:
+    """The draw that is asked of a step: its kind, and the inputs of ``drawn`` behind the logits."""
 
-    The host gives a random number for each row, and reads the tokens; log probabilities only where they are asked for.
-    """
+    kind: _Kind
+    inputs: tuple[Tensor, ...]
 
-    def __init__(self, rows: int, vocab: int, queue: Any) -> None:
-        self._queue = queue
-        self._rules: list[Sampling] = [Sampling(temperature=0)] * rows
-        self._generators = [np.random.Generator(np.random.Philox(0))] * rows
-        self._seen = np.zeros((rows, vocab), bool)
-        self._steps: dict[_Kind, CapturedStep] = {}
-        self._places = Tensor.arange(vocab, dtype="int32", queue=queue)
+    def drawn(self, places: Tensor, logits: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """Returns the tokens (rows, 1); with log probabilities also the token's, and the largest with their tokens.
 
-    def begin(self, row: int, rule: Sampling, past: Sequence[int]) -> None:
-        """Sets the rule of a row, whose repetition penalty counts the tokens of ``past``."""
-        self._rules[row] = rule
-        self._generators[row] = np.random.Generator(np.random.Philox(rule.seed))
-        self._seen[row] = False
-        self._seen[row, list(past)] = rule.repetition_penalty != 1.0
-
-    def draw(self, logits: Tensor, rows: Sequence[int] = (0,)) -> list[Piece]:
-        """Returns the tokens of ``rows``, pieces without text; the other rows draw no random number."""
-        rules, vocab = self._rules, self._seen.shape[1]
-        most = max(rules[row].top_k or vocab if rules[row].temperature else 1 for row in rows)
-        count = most if most == 1 else min(next((size for size in _COUNTS if size >= most), vocab), vocab)
-        kind = (count, bool(self._seen[list(rows)].any()), any(rules[row].logprobs for row in rows))
-        numbers = np.zeros((6, len(rules), 1), np.float32)
-        for row, rule in enumerate(rules):
-            # The first of all is the most likely one.
-            draws = (rule.temperature, rule.top_k or vocab) if rule.temperature else (1.0, 1)
-            chance = self._generators[row].random() if rule.temperature and row in rows else 0.0
-            numbers[:, row, 0] = (*draws, rule.top_p, rule.min_p, rule.repetition_penalty, chance)
-        arrays = (numbers, self._seen) if kind[1] else (numbers,)
-        inputs = [logits, *(Tensor.from_host(self._queue, array) for array in arrays)]
-        with ag.no_grad():
-            if kind not in self._steps:
-                self._drawn(kind, *inputs)  # makes what a captured step must find
-                self._steps[kind] = capture(partial(self._drawn, kind), *inputs)
-            ids, *likely = (part.numpy() for part in self._steps[kind].replay(*inputs))
-        pieces = []
-        for row in rows:
-            token, wanted = int(ids[row, 0]), rules[row].logprobs
-            self._seen[row, token] |= rules[row].repetition_penalty != 1.0
-            own, values, tokens = (part[row].tolist() for part in likely) if wanted else ([None], [], [])
-            pieces.append(Piece("", token, own[0], tuple(zip(tokens[:wanted], values[:wanted]))))
-        return pieces
-
-    def _drawn(
-        self, kind: tuple[int, bool, bool], logits: Tensor, numbers: Tensor, *seen: Tensor
-    ) -> tuple[Tensor, ...]:
-        """Returns the tokens (rows, 1); with log probabilities also the token's, and the largest with their tokens."""
-        count, _, with_logprobs = kind
-        temperature, top_k, top_p, min_p, penalty, chance = ag.unbind(numbers)
+        ``places`` are the integers from 0 on, at least as many as tokens are drawn from.
+        """
+        count, _, with_logprobs = self.kind
+        temperature, top_k, top_p, min_p, penalty, chance = ag.unbind(inputs[0])
         scores = logits
-        if seen:
+        if len(inputs) > 1:
             punished = ag.where(ag.gt(logits, 0.0), ag.div(logits, penalty), ag.mul(logits, penalty))
-            scores = ag.where(seen[0], punished, logits)
+            scores = ag.where(inputs[1], punished, logits)
         if count == 1:
             ids = ag.argmax(scores, axis=-1, keepdims=True)
         else:
             values, ids = ag.topk(scores, count)
-            below, places = ag.sub(values, ag.narrow(values, 1, 0, 1)), ag.narrow(self._places, 0, 0, count)
+            below, places = ag.sub(values, ag.narrow(values, 1, 0, 1)), ag.narrow(places, 0, 0, count)
             kept = ag.lt(places, top_k)
             shares = ag.where(kept, ag.exp(below), 0.0)
             before = ag.sub(ag.cumsum(shares, axis=1), shares)
@@ -166,3 +124,56 @@ class Sampler:
         likely = ag.log_softmax(logits, axis=-1)
         best, tokens = ag.topk(likely, min(_MOST_LOGPROBS, likely.shape[1]))
         return ids, ag.gather(likely, 1, ids), best, tokens
+
+
+class Sampler:
+    """Draws the next token of each row of logits on the device.
+
+    The host gives a random number for each row, and reads the tokens; log probabilities only where they are asked for.
+    """
+
+    def __init__(self, rows: int, vocab: int, queue: Any) -> None:
+        self._queue = queue
+        self._rules: list[Sampling] = [Sampling(temperature=0)] * rows
+        self._generators = [np.random.Generator(np.random.Philox(0))] * rows
+        self._seen = np.zeros((rows, vocab), bool)
+        self.places: Tensor = Tensor.arange(vocab, dtype="int32", queue=queue)
+
+    def begin(self, row: int, rule: Sampling, past: Sequence[int]) -> None:
+        """Sets the rule of a row, whose repetition penalty counts the tokens of ``past``."""
+        self._rules[row] = rule
+        self._generators[row] = np.random.Generator(np.random.Philox(rule.seed))
+        self._seen[row] = False
+        self._seen[row, list(past)] = rule.repetition_penalty != 1.0
+
+    def draw(self, logits: Tensor, rows: Sequence[int] = (0,)) -> list[Piece]:
+        """Returns the tokens of ``rows``, pieces without text; the other rows draw no random number."""
+        asked = self.asked(rows)
+        with ag.no_grad():
+            return self.pieces(asked.drawn(self.places, logits, *asked.inputs), rows)
+
+    def asked(self, rows: Sequence[int]) -> Draw:
+        """Returns what a step draws for ``rows``, by their rules."""
+        rules, vocab = self._rules, self._seen.shape[1]
+        most = max(rules[row].top_k or vocab if rules[row].temperature else 1 for row in rows)
+        count = most if most == 1 else min(next((size for size in _COUNTS if size >= most), vocab), vocab)
+        kind = (count, bool(self._seen[list(rows)].any()), any(rules[row].logprobs for row in rows))
+        numbers = np.zeros((6, len(rules), 1), np.float32)
+        for row, rule in enumerate(rules):
+            # The first of all is the most likely one.
+            draws = (rule.temperature, rule.top_k or vocab) if rule.temperature else (1.0, 1)
+            chance = self._generators[row].random() if rule.temperature and row in rows else 0.0
+            numbers[:, row, 0] = (*draws, rule.top_p, rule.min_p, rule.repetition_penalty, chance)
+        arrays = (numbers, self._seen) if kind[1] else (numbers,)
+        return Draw(kind, tuple(Tensor.from_host(self._queue, array) for array in arrays))
+
+    def pieces(self, drawn: Sequence[Tensor], rows: Sequence[int]) -> list[Piece]:
+        """Reads the tokens that a step has drawn."""
+        ids, *likely = (part.numpy() for part in drawn)
+        rules, pieces = self._rules, []
+        for row in rows:
+            token, wanted = int(ids[row, 0]), rules[row].logprobs
+            self._seen[row, token] |= rules[row].repetition_penalty != 1.0
+            own, values, tokens = (part[row].tolist() for part in likely) if wanted else ([None], [], [])
+            pieces.append(Piece("", token, own[0], tuple(zip(tokens[:wanted], values[:wanted]))))
+        return pieces

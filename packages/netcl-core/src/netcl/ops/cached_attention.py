@@ -62,7 +62,7 @@ def cached_attention(
     values: Tensor,
     used: Tensor,
     turns: Tensor,
-    *norms: Tensor,
+    *others: Tensor,
     scale: float,
     window: int = 0,
     cap: float = 0.0,
@@ -73,11 +73,17 @@ def cached_attention(
     x (rows, (heads + 2 kv heads) * size) has its queries, keys and values. ``keys`` and ``values`` (rows, kv heads,
     places, size) are the cache: the new ones are written at the places ``used`` (rows,), int32, and older places are
     seen, of the last ``window`` places if given. Queries and keys are turned in pairs (i, i + dim / 2) by ``turns``
-    (places, dim), the cosines of each place and then its sines; before that ``norms``, none or those of
-    queries and of keys (size,), normalize them as rms_norm. Scores are multiplied by ``scale``, and with a ``cap``
+    (places, dim), the cosines of each place and then its sines. Scores are multiplied by ``scale``, and with a ``cap``
     they are cap * tanh(score / cap).
+
+    ``others`` begins with the scales of keys and of values if these are int8, a cache in Q8_0: float16 (rows, kv heads,
+    places, size / 32), the factors of 32 neighbours. Then come the weights of rms_norm (size,) for queries and for
+    keys, or none.
     """
-    engine = engine_of("cached_attention", x, keys, values, used, turns, *norms)
+    engine = engine_of("cached_attention", x, keys, values, used, turns, *others)
+    tables, norms = [keys, values], list(others)
+    if keys.dtype == "int8":
+        tables, norms = [*tables, *others[:2]], list(others[2:])
     turns = as_dtype(turns, "float32")
     rows, kv_heads, places, size = keys.shape if keys.ndim == 4 else (0, 0, 0, 0)
     heads = x.shape[1] // size - 2 * kv_heads if size and x.ndim == 2 else 0
@@ -97,15 +103,24 @@ def cached_attention(
             op="cached_attention",
         )
     dtypes = {norm.dtype for norm in norms} | {x.dtype}
-    known = keys.dtype == values.dtype and keys.dtype in ("float16", "bfloat16", "float32")
+    if keys.dtype == "int8":
+        expected = (rows, kv_heads, places, size // 32)
+        kinds = [(scales.dtype, scales.shape) for scales in tables[2:]]
+        if size % 32 or kinds != [("float16", expected)] * 2:
+            raise ShapeError(
+                f"cached_attention: expected two scales {expected} in float16 for a cache in int8, and sizes of whole "
+                f"32, got {kinds} and size {size}",
+                op="cached_attention",
+            )
+    known = keys.dtype == values.dtype and keys.dtype in ("float16", "bfloat16", "float32", "int8")
     if not known or len(dtypes) > 1 or x.dtype == "float64" or used.dtype != "int32":
         raise DTypeError(
             f"cached_attention: expected x and norms of one dtype of at most 32 bits, keys and values of one, and used "
             f"in int32, got {x.dtype}, {keys.dtype}, {values.dtype} and {used.dtype}",
             op="cached_attention",
         )
-    result = engine.cached_attention(x, keys, values, used, turns, norms, scale=scale, window=window, cap=cap, eps=eps)
-    for table in (keys, values):
+    result = engine.cached_attention(x, tables, used, turns, norms, scale=scale, window=window, cap=cap, eps=eps)
+    for table in tables:
         table._storage.written()
-    flush((keys, values))
+    flush(tuple(tables))
     return result

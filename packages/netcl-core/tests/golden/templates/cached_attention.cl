@@ -4,6 +4,7 @@
 #define VECTOR 8
 #define KIND float
 #define HALF 0
+#define QUANTS 0
 #define BFLOAT 0
 #define SIZE 64
 #define GROUP 1
@@ -28,18 +29,30 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
+// PoCL 3 converts a half by a dozen instructions, and calls functions for vload8 and vstore8.
+#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
+#define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
+#define EIGHT_HALVES(p) __builtin_ia32_vcvtph2ps256(*(__global const packed_short8*)(p))
+#else
+#define HALF_AT(i, p) vload_half(i, p)
+#define EIGHT_HALVES(p) vload_half8(0, p)
+#endif
+typedef float8 __attribute__((aligned(4))) packed_float8;
+typedef short8 __attribute__((aligned(2))) packed_short8;
+typedef uchar8 __attribute__((aligned(1))) packed_uchar8;
 // Attention of one new token of each row of a batch to the keys of a cache, (rows, kv heads, places, SIZE).
 //
 // x (rows, heads + 2 kv heads, SIZE) has the new query, key and value, whose place is `used` of the row. A group has a query head
 // and a part of the keys: it normalizes and turns query and key, computes CHUNK weights at a time, and scales the sums of before
 // to the new largest score. The group with the new key writes key and value to the cache; the others read older places only.
 // With several groups for a head (SPLIT) their sums, largest scores and totals are joined by a second kernel. On CPUs GROUP is 1.
+// A cache in Q8_0 (QUANTS) has chars and, for 32 neighbours, a half: the largest size divided by 127.
 //
 // Local memory: query and key, CHUNK weights, GROUP numbers, and PARTS * SIZE sums. Contraction of a*b+c is allowed here.
 
 #pragma OPENCL FP_CONTRACT ON
 #define EIGHTS (SIZE / 8)
-#define KLOAD(p) vload8(0, p)
+#define KLOAD(table, at) vload8(0, table + (at))
 #define KSTORE(x, p) (*(p) = (x))
 
 static inline float across(const float8 v) {
@@ -115,9 +128,9 @@ __kernel LOOPS void cached_attention(
         for (int j = item; j < count; j += GROUP) {
             float8 products = 0;
             if (j < stored) {
-                __global const KIND* from = own_keys + (first + j) * SIZE;
+                const long from = (first + j) * SIZE;
 #pragma unroll
-                for (int d = 0; d < SIZE; d += 8) products += vload8(0, q + d) * KLOAD(from + d);
+                for (int d = 0; d < SIZE; d += 8) products += vload8(0, q + d) * KLOAD(own_keys, from + d);
             } else {
                 for (int d = 0; d < SIZE; d += 8) products += vload8(0, q + d) * vload8(0, k + d);
             }
@@ -140,9 +153,9 @@ __kernel LOOPS void cached_attention(
         top = new_top;
         for (int e = 0; e < EIGHTS; e++) sum[e] *= before;
         for (int j = 0; j < stored; j++) {
-            __global const KIND* from = own_values + (first + j) * SIZE;
+            const long from = (first + j) * SIZE;
 #pragma unroll
-            for (int e = 0; e < EIGHTS; e++) sum[e] += weights[j] * KLOAD(from + 8 * e);
+            for (int e = 0; e < EIGHTS; e++) sum[e] += weights[j] * KLOAD(own_values, from + 8 * e);
         }
         if (stored < count)
             for (int e = 0; e < EIGHTS; e++) sum[e] += weights[stored] * VLOAD(new_value + 8 * e);

@@ -29,6 +29,17 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
+// PoCL 3 converts a half by a dozen instructions, and calls functions for vload8 and vstore8.
+#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
+#define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
+#define EIGHT_HALVES(p) __builtin_ia32_vcvtph2ps256(*(__global const packed_short8*)(p))
+#else
+#define HALF_AT(i, p) vload_half(i, p)
+#define EIGHT_HALVES(p) vload_half8(0, p)
+#endif
+typedef float8 __attribute__((aligned(4))) packed_float8;
+typedef short8 __attribute__((aligned(2))) packed_short8;
+typedef uchar8 __attribute__((aligned(1))) packed_uchar8;
 // The numbers of a packed matrix, sixteen neighbours (a group) at a time. FIELDS declares the parts: buffers (rows, elements),
 // of which a block has a fixed number of elements. codes(block, g), scale(block, g) and offset(block, g) are expressions of
 // the table of formats (netcl.core.engine.packed_formats); block counts all blocks of the matrix.
@@ -40,18 +51,14 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #endif
 typedef uchar16 __attribute__((aligned(ALIGNED))) packed_uchar16;
 typedef char16 __attribute__((aligned(ALIGNED))) packed_char16;
+typedef uint8 __attribute__((aligned(1))) packed_uint8;
 
 // The expressions of codes are of four words that have sixteen bytes: byte() is a number in each byte, word() one in each word.
 #define byte(number) ((uint4)((number) * 0x01010101u))
 #define word(number) ((uint4)(number))
+#define byte8(number) ((uint8)((number) * 0x01010101u))
+#define word8(number) ((uint8)(number))
 #define LANES16 (ushort16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-
-// PoCL 3 converts a half by a dozen instructions.
-#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
-#define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
-#else
-#define HALF_AT(i, p) vload_half(i, p)
-#endif
 
 // Half of 2 ** (exponent - 127): the scale E8M0 of levels that are doubled.
 static inline float power(const float exponent) {
@@ -74,6 +81,20 @@ static inline float16 numbers(__global const half* d, __global const uchar* qs, 
 // Around a product of few rows: x may be normalized, and the sum of a row of the matrix gets a bias, a gate and a residual.
 
 #define NUMBERS(row, at) VLOAD((row) + (at))
+#define NORM_OF_X x
+
+// The product of one row of x with a row of the matrix, whose numbers are scaled first: other orders have NaN where numbers of
+// x are infinite, and infinities where products with unscaled quants are.
+static inline float of_floats(__global const STORAGE* row, __global const STORAGE* norm, const float inverse, __global const half* d, __global const uchar* qs,
+        const size_t block, const long groups) {
+    float8 sum = 0;
+    for (long i = 0; i < groups; i++) {
+        const float16 w = numbers(d, qs, block + i / GROUPS, (int)(i % GROUPS));
+        sum += w.lo * NUMBERS(row, i * 16) + w.hi * NUMBERS(row, i * 16 + 8);
+    }
+    const float4 four = sum.lo + sum.hi;
+    return (four.x + four.y) + (four.z + four.w);
+}
 
 static inline float gated(const float x) {
     const float inner = GATE == 2 ? 1.5957691216f * (x + 0.044715f * x * x * x) : x;
@@ -107,10 +128,6 @@ static inline int8 pairs(const short16 a, const short16 b) {
 #endif
 }
 
-static inline short16 shorts_of(__global const half* d, __global const uchar* qs, const size_t block, const int g) {
-    return convert_short16(quants(d, qs, block, g));
-}
-
 static inline float across(const float8 v) {
     const float4 four = v.lo + v.hi;
     return (four.x + four.y) + (four.z + four.w);
@@ -126,22 +143,27 @@ static inline void rounded(const float8 a, const float8 b, const float8 c, const
     const float factor = power > 0x1p-100f ? 16384 / power : 0;
     *scale = power / 16384;
     *sum = total;
-    vstore8(convert_short8_sat_rte(a * factor), 0, to);
-    vstore8(convert_short8_sat_rte(b * factor), 1, to);
-    vstore8(convert_short8_sat_rte(c * factor), 2, to);
-    vstore8(convert_short8_sat_rte(d * factor), 3, to);
+    __local packed_short8* eights = (__local packed_short8*)to;
+    const short8 first = convert_short8_sat_rte(a * factor), second = convert_short8_sat_rte(b * factor);
+    const short8 third = convert_short8_sat_rte(c * factor), fourth = convert_short8_sat_rte(d * factor);
+    eights[0] = first;
+    eights[1] = second;
+    eights[2] = third;
+    eights[3] = fourth;
 }
 
-#define LOW(j) quants_of(block + (j), 0)
-#define HIGH(j) quants_of(block + (j), 1)
-#define quants_of(block, g) shorts_of(d, qs, block, g)
+static inline short16 shorts_of(__global const half* d, __global const uchar* qs, const size_t block, const int g) {
+    return convert_short16(quants(d, qs, block, g));
+}
+
+#define HALVES(j) const short16 low = shorts_of(d, qs, block + j, 0), high = shorts_of(d, qs, block + j, 1);
 
 // Adds the products of the part j of eight times 32 numbers.
 #define ADD(r, j) \
     if (j % 2) more[r] += convert_float8(first + last) * each_scale[r][j]; \
     else total[r] += convert_float8(first + last) * each_scale[r][j];
 #define PART(j) { \
-    const short16 low = LOW(j), high = HIGH(j); \
+    HALVES(j) \
     for (int r = 0; r < ROWS; r++) { \
         __local const short* from = shorts + r * columns + 32 * (start + j); \
         const int8 first = pairs(low, *(__local const packed_short16*)from); \
@@ -198,19 +220,19 @@ __kernel LOOPS void packed_dots(
                 const int skipped = (int)(8 * i - start), count = (int)min(8L, parts - start);
                 float8 scale, second = 0, offset = 0;
                 if (count == 8) {
-                    scale = vload_half8(0, d + block);
+                    scale = EIGHT_HALVES(d + block);
                 } else {
                     float s[8] = {0}, o[8] = {0};
                     for (int j = 0; j < count; j++) {
                         s[j] = scale_of(d, qs, block + j, 0);
                     }
-                    scale = vload8(0, s);
-                    offset = vload8(0, o);
+                    scale = *(packed_float8*)s;
+                    offset = *(packed_float8*)o;
                 }
                 float each_scale[ROWS][8], each_second[ROWS][8];
                 for (int r = 0; r < ROWS; r++) {
-                    const float8 factor = vload8(0, factors + r * eights * 8 + start);
-                    vstore8(scale * factor, 0, each_scale[r]);
+                    const float8 factor = *(__local packed_float8*)(factors + r * eights * 8 + start);
+                    *(packed_float8*)each_scale[r] = scale * factor;
                 }
                 if (count - skipped == 8) {
                     PART(0) PART(1) PART(2) PART(3) PART(4) PART(5) PART(6) PART(7)
@@ -220,16 +242,8 @@ __kernel LOOPS void packed_dots(
             }
             for (int r = 0; r < ROWS && tile + r < height; r++) {
                 float value = across(total[r] + more[r]);
-                if (!is_finite[r]) {
-                    __global const STORAGE* row = x + (tile + r) * columns;
-                    const float inverse = inverses[r];
-                    float8 exact = 0;
-                    for (long i = 0; i < blocks * GROUPS; i++) {
-                        const float16 w = numbers(d, qs, own * blocks + i / GROUPS, (int)(i % GROUPS));
-                        exact += w.lo * NUMBERS(row, i * 16) + w.hi * NUMBERS(row, i * 16 + 8);
-                    }
-                    value = across(exact);
-                }
+                if (!is_finite[r])
+                    value = of_floats(x + (tile + r) * columns, NORM_OF_X, inverses[r], d, qs, own * blocks, blocks * GROUPS);
                 if (GATE && h == 0) {
                     kept[r] = gated(value);
                     continue;

@@ -11,7 +11,7 @@
 #define LANES1 0
 #define GROUP 128
 #define ROWS 1
-#define NEAR 4
+#define NEAR 2
 #define NORM 0
 #define BIAS 0
 #define RESIDUAL 0
@@ -31,6 +31,17 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
+// PoCL 3 converts a half by a dozen instructions, and calls functions for vload8 and vstore8.
+#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
+#define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
+#define EIGHT_HALVES(p) __builtin_ia32_vcvtph2ps256(*(__global const packed_short8*)(p))
+#else
+#define HALF_AT(i, p) vload_half(i, p)
+#define EIGHT_HALVES(p) vload_half8(0, p)
+#endif
+typedef float8 __attribute__((aligned(4))) packed_float8;
+typedef short8 __attribute__((aligned(2))) packed_short8;
+typedef uchar8 __attribute__((aligned(1))) packed_uchar8;
 // The numbers of a packed matrix, sixteen neighbours (a group) at a time. FIELDS declares the parts: buffers (rows, elements),
 // of which a block has a fixed number of elements. codes(block, g), scale(block, g) and offset(block, g) are expressions of
 // the table of formats (netcl.core.engine.packed_formats); block counts all blocks of the matrix.
@@ -42,18 +53,14 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #endif
 typedef uchar16 __attribute__((aligned(ALIGNED))) packed_uchar16;
 typedef char16 __attribute__((aligned(ALIGNED))) packed_char16;
+typedef uint8 __attribute__((aligned(1))) packed_uint8;
 
 // The expressions of codes are of four words that have sixteen bytes: byte() is a number in each byte, word() one in each word.
 #define byte(number) ((uint4)((number) * 0x01010101u))
 #define word(number) ((uint4)(number))
+#define byte8(number) ((uint8)((number) * 0x01010101u))
+#define word8(number) ((uint8)(number))
 #define LANES16 (ushort16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-
-// PoCL 3 converts a half by a dozen instructions.
-#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
-#define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
-#else
-#define HALF_AT(i, p) vload_half(i, p)
-#endif
 
 // Half of 2 ** (exponent - 127): the scale E8M0 of levels that are doubled.
 static inline float power(const float exponent) {
@@ -76,6 +83,20 @@ static inline float16 numbers(__global const half* d, __global const uchar* qs, 
 // Around a product of few rows: x may be normalized, and the sum of a row of the matrix gets a bias, a gate and a residual.
 
 #define NUMBERS(row, at) VLOAD((row) + (at))
+#define NORM_OF_X x
+
+// The product of one row of x with a row of the matrix, whose numbers are scaled first: other orders have NaN where numbers of
+// x are infinite, and infinities where products with unscaled quants are.
+static inline float of_floats(__global const STORAGE* row, __global const STORAGE* norm, const float inverse, __global const half* d, __global const uchar* qs,
+        const size_t block, const long groups) {
+    float8 sum = 0;
+    for (long i = 0; i < groups; i++) {
+        const float16 w = numbers(d, qs, block + i / GROUPS, (int)(i % GROUPS));
+        sum += w.lo * NUMBERS(row, i * 16) + w.hi * NUMBERS(row, i * 16 + 8);
+    }
+    const float4 four = sum.lo + sum.hi;
+    return (four.x + four.y) + (four.z + four.w);
+}
 
 static inline float gated(const float x) {
     const float inner = GATE == 2 ? 1.5957691216f * (x + 0.044715f * x * x * x) : x;
@@ -89,18 +110,21 @@ static inline float gated(const float x) {
 
 #define OWN (GATE ? NEAR / 2 : NEAR)
 
-#if defined(__NV_CL_C_VERSION) && LANES == 32
-static inline float of_lanes(float v) {
+static inline float of_lanes(float v, __local float* sums, const int item, const int lane) {
+#if defined(__NV_CL_C_VERSION) && LANES >= 32
     for (int step = 16; step > 0; step /= 2) {
         float other;
         asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(other) : "f"(v), "r"(step));
         v += other;
     }
-    return v;
-}
-#define SUM(v) of_lanes(v)
+    if (LANES == 32) return v;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item % 32 == 0) sums[item / 32] = v;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    float sum = 0;
+    for (int i = 0; i < LANES / 32; i++) sum += sums[(item - lane) / 32 + i];
+    return sum;
 #else
-static inline float of_lanes(const float v, __local float* sums, const int item, const int lane) {
     barrier(CLK_LOCAL_MEM_FENCE);
     sums[item] = v;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -109,9 +133,9 @@ static inline float of_lanes(const float v, __local float* sums, const int item,
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     return sums[item - lane];
+#endif
 }
 #define SUM(v) of_lanes(v, sums, item, lane)
-#endif
 
 // Buffers begin at multiples of these sizes, which NVIDIA's compiler has to know for loads of several numbers.
 #ifdef __NV_CL_C_VERSION
@@ -143,24 +167,26 @@ __kernel LOOPS void packed_rows(
     }
     if (first < rows)
         for (int i = lane; i < (int)blocks * GROUPS; i += LANES) {
-            float16 values[NEAR];
-            float scale[NEAR], offset[NEAR];
-            for (int a = 0; a < NEAR; a++) {
-                const size_t base = own[a] * blocks;
-                const int block = i / GROUPS, g = i % GROUPS;
-                scale[a] = scale_of(d + base * 1, qs + base * 16, block, g);
-                offset[a] = -ZERO * scale[a];
-                values[a] = convert_float16(as_uchar16(quants(d + base * 1, qs + base * 16, block, g) + (char)ZERO));
-            }
+            float8 lows[ROWS], highs[ROWS];
+            float4 sums_of_x[ROWS];
             for (int r = 0; r < ROWS; r++) {
                 __global const STORAGE* from = x + r * columns + i * 16;
                 float8 low = XLOAD(from), high = XLOAD(from + 8);
+                lows[r] = low;
+                highs[r] = high;
                 const float8 numbers_of_x = low + high;
-                const float4 sum = numbers_of_x.lo + numbers_of_x.hi;
-                for (int a = 0; a < NEAR; a++) {
-                    const float8 products = values[a].lo * low + values[a].hi * high;
-                    total[a][r] += (products.lo + products.hi) * scale[a];
-                    total[a][r] += sum * offset[a];
+                sums_of_x[r] = numbers_of_x.lo + numbers_of_x.hi;
+            }
+            for (int a = 0; a < NEAR; a++) {
+                const size_t base = own[a] * blocks;
+                const int block = i / GROUPS, g = i % GROUPS;
+                const float scale = scale_of(d + base * 1, qs + base * 16, block, g);
+                float offset = -ZERO * scale;
+                const float16 values = convert_float16(as_uchar16(quants(d + base * 1, qs + base * 16, block, g) + (char)ZERO));
+                for (int r = 0; r < ROWS; r++) {
+                    const float8 products = values.lo * lows[r] + values.hi * highs[r];
+                    total[a][r] += (products.lo + products.hi) * scale;
+                    total[a][r] += sums_of_x[r] * offset;
                 }
             }
         }
@@ -169,6 +195,8 @@ __kernel LOOPS void packed_rows(
         for (int a = 0; a < NEAR; a++) {
             const float4 four = total[a][r];
             value[a] = SUM((four.x + four.y) + (four.z + four.w)) * inverse;
+            if (lane == 0 && !isfinite(value[a]))
+                value[a] = of_floats(x + r * columns, NORM_OF_X, inverse, d, qs, own[a] * blocks, blocks * GROUPS);
         }
         if (lane == 0)
             for (int a = 0; a < OWN && first + a < rows; a++) {

@@ -22,6 +22,17 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define RSTORE(x, p) vstore8((x), 0, (p))
 #define VLOAD(p) GLOAD(p)
 #define VSTORE(x, p) GSTORE((x), (p))
+// PoCL 3 converts a half by a dozen instructions, and calls functions for vload8 and vstore8.
+#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
+#define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
+#define EIGHT_HALVES(p) __builtin_ia32_vcvtph2ps256(*(__global const packed_short8*)(p))
+#else
+#define HALF_AT(i, p) vload_half(i, p)
+#define EIGHT_HALVES(p) vload_half8(0, p)
+#endif
+typedef float8 __attribute__((aligned(4))) packed_float8;
+typedef short8 __attribute__((aligned(2))) packed_short8;
+typedef uchar8 __attribute__((aligned(1))) packed_uchar8;
 // The numbers of a packed matrix, sixteen neighbours (a group) at a time. FIELDS declares the parts: buffers (rows, elements),
 // of which a block has a fixed number of elements. codes(block, g), scale(block, g) and offset(block, g) are expressions of
 // the table of formats (netcl.core.engine.packed_formats); block counts all blocks of the matrix.
@@ -33,18 +44,14 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #endif
 typedef uchar16 __attribute__((aligned(ALIGNED))) packed_uchar16;
 typedef char16 __attribute__((aligned(ALIGNED))) packed_char16;
+typedef uint8 __attribute__((aligned(1))) packed_uint8;
 
 // The expressions of codes are of four words that have sixteen bytes: byte() is a number in each byte, word() one in each word.
 #define byte(number) ((uint4)((number) * 0x01010101u))
 #define word(number) ((uint4)(number))
+#define byte8(number) ((uint8)((number) * 0x01010101u))
+#define word8(number) ((uint8)(number))
 #define LANES16 (ushort16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-
-// PoCL 3 converts a half by a dozen instructions.
-#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
-#define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
-#else
-#define HALF_AT(i, p) vload_half(i, p)
-#endif
 
 // Half of 2 ** (exponent - 127): the scale E8M0 of levels that are doubled.
 static inline float power(const float exponent) {
@@ -64,7 +71,9 @@ static inline float16 numbers(__global const half* d, __global const uchar* qs, 
     const float16 scaled = convert_float16(quants(d, qs, block, g)) * scale_of(d, qs, block, g);
     return scaled;
 }
-// Unpacks rows of a packed matrix: a work-item has `each` groups of sixteen. No local memory.
+// Unpacks rows of a packed matrix: a work-item has `each` groups of sixteen. No local memory. NVIDIA's compiler splits stores
+// through vectors that may be anywhere: numbers of two bytes are two stores of sixteen bytes if their address allows it.
+
 
 __kernel LOOPS void packed_unpack(
     __global const half *restrict d,
@@ -77,6 +86,12 @@ __kernel LOOPS void packed_unpack(
     for (long i = begin; i < end; i++) {
         const float16 values = numbers(d, qs, (first + i) / GROUPS, (int)((first + i) % GROUPS));
         __global STORAGE* to = out + i * 16;
+#if defined(__NV_CL_C_VERSION) && defined(HALVES)
+        if (((size_t)to & 15) == 0) {
+            HALVES(values);
+            continue;
+        }
+#endif
         VSTORE(values.lo, to);
         VSTORE(values.hi, to + 8);
     }

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 
+from netcl.llm.cache import CACHES
 from netcl.llm.lora import load_adapter
 from netcl.llm.model import Model, load
 from netcl.llm.sampling import Sampling
@@ -34,6 +35,7 @@ def add_model(arguments: argparse.ArgumentParser, adapter: bool = True) -> None:
     arguments.add_argument("model", help="a .gguf file, or a folder with config.json, safetensors and tokenizer.json")
     arguments.add_argument("--device", help="where to compute, such as cpu, pocl, intel, gpu")
     arguments.add_argument("--dtype", help="dtype of weights that are not packed: float32, float16 or bfloat16")
+    arguments.add_argument("--cache", choices=CACHES, help="dtype of keys and values; Q8_0 is the smallest")
     if adapter:
         arguments.add_argument("--adapter", help="a folder that netcl lora or peft wrote")
 
@@ -64,7 +66,7 @@ def sampling_of(parsed: argparse.Namespace) -> Sampling:
 
 def loaded(parsed: argparse.Namespace) -> Model:
     """Returns the model of the parsed arguments."""
-    model = load(parsed.model, device=parsed.device, dtype=parsed.dtype)
+    model = load(parsed.model, device=parsed.device, dtype=parsed.dtype, cache=parsed.cache)
     if getattr(parsed, "adapter", None):
         load_adapter(model.decoder, parsed.adapter)
     return model

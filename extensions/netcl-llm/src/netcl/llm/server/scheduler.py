@@ -95,13 +95,16 @@ class _Group:
         width = 1 if max(lengths) == 1 else next((size for size in chunks if size >= max(lengths)), chunks[-1])
         parts = [row.left[:width] if row.job is not None else [] for row in self.rows]
         try:
-            logits = self._lanes.append(parts, width)
+            ready = [at for at, row in enumerate(self.rows) if row.job is not None and len(row.left) <= width]
+            if width == 1:
+                pieces = self._lanes.draw(parts, self._sampler, ready)
+            else:
+                logits = self._lanes.append(parts, width)
+                pieces = self._sampler.draw(logits, ready) if ready else []
             for row in self.rows:
                 row.left = row.left[width:]
-            ready = [at for at, row in enumerate(self.rows) if row.job is not None and not row.left]
-            if ready:
-                for at, chosen in zip(ready, self._sampler.draw(logits, ready)):
-                    self.rows[at].take(chosen)
+            for at, chosen in zip(ready, pieces):
+                self.rows[at].take(chosen)
         except Exception as error:  # noqa: BLE001 (it belongs to these jobs; the thread serves others)
             self._lanes = None
             for row in self.rows:

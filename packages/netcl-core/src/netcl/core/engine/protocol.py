@@ -370,8 +370,7 @@ class DeviceBackend(Protocol):
     def cached_attention(
         self,
         x: TensorT,
-        keys: TensorT,
-        values: TensorT,
+        tables: Sequence[TensorT],
         used: TensorT,
         turns: TensorT,
         norms: Sequence[TensorT],
@@ -381,7 +380,10 @@ class DeviceBackend(Protocol):
         cap: float,
         eps: float,
     ) -> TensorT:
-        """Returns the attention of one new token of each row, whose key and value it writes at the place ``used``."""
+        """Returns the attention of one new token of each row, whose key and value it writes at the place ``used``.
+
+        ``tables`` has keys and values, and the scales of both for a cache in Q8_0.
+        """
         ...
 
     def recurrence(

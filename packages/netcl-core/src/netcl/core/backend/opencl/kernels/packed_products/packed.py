@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 _FEW = 4  # rows of x on a GPU for which the matrix is unpacked in registers
 _FEW_CPU = 32  # the same on a CPU; for 64 rows panels take about the same time
 _TILE = 4  # of them that a CPU multiplies together
-_LANES = 32  # work-items of _NEAR rows of the matrix on a GPU
-_NEAR = 4
+_LANES = 64  # work-items of _NEAR rows of the matrix on a GPU
+_NEAR = 2
 _LOCAL = 128
 _UNITS = 4  # work-items of a core of a CPU; each rounds x, which takes as long as 20,000 numbers of the matrix
 _PANEL, _PANEL_GPU = 1 << 24, 1 << 27  # numbers that are unpacked at a time
 _C = {"uint8": "uchar", "int8": "char", "uint16": "ushort", "float16": "half"}
 _FIELD, _SHIFT = re.compile(r"\b(\w+)\("), re.compile(r"(<<|>>) byte\(")
+_BYTE = re.compile(r"\b(byte|word)(?=\()")
 
 
 def _read(field: Field, index: str) -> str:
@@ -45,17 +46,22 @@ def _read(field: Field, index: str) -> str:
     return f"(float){field.name}[{place}]"
 
 
+def _wide(field: Field, index: str) -> str:
+    """Returns the OpenCL C of a field at an index and the next one: 32 bytes."""
+    return f"*(__global const packed_uint8*)({field.name} + block * {field.count} + 16 * ({index}))"
+
+
 def _eight(field: Field, index: str, block: int) -> str:
     """Returns the same for eight times 32 neighbours, of the even groups if each group has its own."""
     if field.count == 16:
-        return f"convert_float8(vload16(0, {field.name} + block * 16).even)"
+        return f"convert_float8((*(__global const packed_{_C[field.dtype]}16*)({field.name} + block * 16)).even)"
     if field.count == 8:
-        return f"convert_float8(vload8(0, {field.name} + block * 8))"
+        return f"convert_float8(*(__global const packed_uchar8*)({field.name} + block * 8))"
     if block > 32:
         return _read(field, index)
-    loaded = "vload_half" if field.dtype == "float16" else "vload"
-    loaded = f"{loaded}8(0, {field.name} + block)"
-    return loaded if field.dtype == "float16" else f"convert_float8({loaded})"
+    if field.dtype == "float16":
+        return f"EIGHT_HALVES({field.name} + block)"
+    return f"convert_float8(*(__global const packed_uchar8*)({field.name} + block))"
 
 
 def _in_c(text: str, fields: Mapping[str, Field], read: Callable[[Field, str], str] = _read) -> str:
@@ -85,6 +91,7 @@ def program(format: str, dtype: str, kernel: str, defines: tuple[tuple[str, obje
         "levels": ", ".join(map(str, row.levels)),
         "of_row": ", ".join(f"{field.name} + base * {field.count}" for field in row.fields),
         "codes": _in_c(_SHIFT.sub(r"\1 word(", row.codes), fields),
+        "wide": _in_c(_BYTE.sub(r"\g<0>8", _SHIFT.sub(r"\1 word(", row.codes)), fields, _wide),
         "scale": _in_c(row.scale, fields),
         "offset": _in_c(row.offset, fields),
         "scale8": _in_c(row.scale, fields, eight).replace("power(", "power8("),
@@ -96,7 +103,7 @@ def program(format: str, dtype: str, kernel: str, defines: tuple[tuple[str, obje
     own = ("LEVELS", levels), ("OFFSET", offset), ("ZERO", row.zero), ("SIGNED", int(signed))
     sizes = (("GROUPS", row.block // GROUP), (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", GROUP // 2))
     return filled_program(
-        ("storage", "packed_blocks", *(("packed_around",) if kernel != "packed_unpack" else ()), kernel),
+        ("storage", "half_at", "packed_blocks", *(("packed_around",) if kernel != "packed_unpack" else ()), kernel),
         (*own, *sizes, *defines),
         parts,
     )

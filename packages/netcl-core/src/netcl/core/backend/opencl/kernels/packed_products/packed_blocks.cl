@@ -9,18 +9,14 @@
 #endif
 typedef uchar16 __attribute__((aligned(ALIGNED))) packed_uchar16;
 typedef char16 __attribute__((aligned(ALIGNED))) packed_char16;
+typedef uint8 __attribute__((aligned(1))) packed_uint8;
 
 // The expressions of codes are of four words that have sixteen bytes: byte() is a number in each byte, word() one in each word.
 #define byte(number) ((uint4)((number) * 0x01010101u))
 #define word(number) ((uint4)(number))
+#define byte8(number) ((uint8)((number) * 0x01010101u))
+#define word8(number) ((uint8)(number))
 #define LANES16 (ushort16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-
-// PoCL 3 converts a half by a dozen instructions.
-#if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__F16C__)
-#define HALF_AT(i, p) (__builtin_ia32_vcvtph2ps((short8)(((__global const short*)(p))[i], 0, 0, 0, 0, 0, 0, 0))[0])
-#else
-#define HALF_AT(i, p) vload_half(i, p)
-#endif
 
 // Half of 2 ** (exponent - 127): the scale E8M0 of levels that are doubled.
 static inline float power(const float exponent) {

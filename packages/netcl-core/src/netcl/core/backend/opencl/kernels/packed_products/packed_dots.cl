@@ -26,10 +26,6 @@ static inline int8 pairs(const short16 a, const short16 b) {
 #endif
 }
 
-static inline short16 shorts_of(${declared}, const size_t block, const int g) {
-    return convert_short16(quants(${names}, block, g));
-}
-
 static inline float across(const float8 v) {
     const float4 four = v.lo + v.hi;
     return (four.x + four.y) + (four.z + four.w);
@@ -45,33 +41,50 @@ static inline void rounded(const float8 a, const float8 b, const float8 c, const
     const float factor = power > 0x1p-100f ? 16384 / power : 0;
     *scale = power / 16384;
     *sum = total;
-    vstore8(convert_short8_sat_rte(a * factor), 0, to);
-    vstore8(convert_short8_sat_rte(b * factor), 1, to);
-    vstore8(convert_short8_sat_rte(c * factor), 2, to);
-    vstore8(convert_short8_sat_rte(d * factor), 3, to);
+    __local packed_short8* eights = (__local packed_short8*)to;
+    const short8 first = convert_short8_sat_rte(a * factor), second = convert_short8_sat_rte(b * factor);
+    const short8 third = convert_short8_sat_rte(c * factor), fourth = convert_short8_sat_rte(d * factor);
+$if WHOLE
+    eights[0] = (short8)(first.even, second.even);
+    eights[1] = (short8)(third.even, fourth.even);
+    eights[2] = (short8)(first.odd, second.odd);
+    eights[3] = (short8)(third.odd, fourth.odd);
+$else
+    eights[0] = first;
+    eights[1] = second;
+    eights[2] = third;
+    eights[3] = fourth;
+$end
 }
 
 $if WHOLE
-#define LOW(j) quants_of(block, 2 * (j))
-#define HIGH(j) quants_of(block, 2 * (j) + 1)
+// The 32 numbers j of a block, as bytes. Words of two bytes have one even and one odd number, and so has x.
+static inline ushort16 pairs_of(${declared}, const size_t block, const int g) { return as_ushort16(${wide}); }
+
+#define HALVES(j) \
+    const ushort16 both = pairs_of(${names}, block, 2 * (j)); \
+    const short16 low = as_short16(both & (ushort16)255) - (short16)ZERO, high = as_short16(both >> (ushort16)8) - (short16)ZERO;
 $else
-#define LOW(j) quants_of(block + (j), 0)
-#define HIGH(j) quants_of(block + (j), 1)
+static inline short16 shorts_of(${declared}, const size_t block, const int g) {
+    return convert_short16(quants(${names}, block, g));
+}
+
+#define HALVES(j) const short16 low = shorts_of(${names}, block + j, 0), high = shorts_of(${names}, block + j, 1);
 $end
-#define quants_of(block, g) shorts_of(${names}, block, g)
 
 // Adds the products of the part j of eight times 32 numbers.
 $if SINGLE
 #define ADD(r, j) \
-    total[r] += convert_float8(first) * each_scale[r][j]; \
-    more[r] += convert_float8(last) * each_second[r][j];
+    const float8 scales_of_both = (float8)((float4)each_scale[r][j], (float4)each_second[r][j]); \
+    if (j % 2) more[r] += convert_float8(first + last) * scales_of_both; \
+    else total[r] += convert_float8(first + last) * scales_of_both;
 $else
 #define ADD(r, j) \
     if (j % 2) more[r] += convert_float8(first + last) * each_scale[r][j]; \
     else total[r] += convert_float8(first + last) * each_scale[r][j];
 $end
 #define PART(j) { \
-    const short16 low = LOW(j), high = HIGH(j); \
+    HALVES(j) \
     for (int r = 0; r < ROWS; r++) { \
         __local const short* from = shorts + r * columns + 32 * (start + j); \
         const int8 first = pairs(low, *(__local const packed_short16*)from); \
@@ -143,18 +156,18 @@ $if OFFSET
                         o[j] = offset_of(${names}, block + j, 0);
 $end
                     }
-                    scale = vload8(0, s);
-                    offset = vload8(0, o);
+                    scale = *(packed_float8*)s;
+                    offset = *(packed_float8*)o;
                 }
                 float each_scale[ROWS][8], each_second[ROWS][8];
                 for (int r = 0; r < ROWS; r++) {
-                    const float8 factor = vload8(0, factors + r * eights * 8 + start);
-                    vstore8(scale * factor, 0, each_scale[r]);
+                    const float8 factor = *(__local packed_float8*)(factors + r * eights * 8 + start);
+                    *(packed_float8*)each_scale[r] = scale * factor;
 $if SINGLE
-                    vstore8(second * factor, 0, each_second[r]);
+                    *(packed_float8*)each_second[r] = second * factor;
 $end
 $if OFFSET
-                    float8 sum = vload8(0, sums + r * eights * 8 + start);
+                    float8 sum = *(__local packed_float8*)(sums + r * eights * 8 + start);
                     if (skipped) sum = select((float8)0, sum, EIGHT >= skipped);
                     more[r] += offset * sum;
 $end
@@ -167,16 +180,8 @@ $end
             }
             for (int r = 0; r < ROWS && tile + r < height; r++) {
                 float value = across(total[r] + more[r]);
-                if (!is_finite[r]) {
-                    __global const STORAGE* row = x + (tile + r) * columns;
-                    const float inverse = inverses[r];
-                    float8 exact = 0;
-                    for (long i = 0; i < blocks * GROUPS; i++) {
-                        const float16 w = numbers(${names}, own * blocks + i / GROUPS, (int)(i % GROUPS));
-                        exact += w.lo * NUMBERS(row, i * 16) + w.hi * NUMBERS(row, i * 16 + 8);
-                    }
-                    value = across(exact);
-                }
+                if (!is_finite[r])
+                    value = of_floats(x + (tile + r) * columns, NORM_OF_X, inverses[r], ${names}, own * blocks, blocks * GROUPS);
 $if BIAS
                 value += LOAD(bias, own);
 $end

@@ -9,18 +9,21 @@
 $if LANES1
 #define SUM(v) (v)
 $else
-#if defined(__NV_CL_C_VERSION) && LANES == 32
-static inline float of_lanes(float v) {
+static inline float of_lanes(float v, __local float* sums, const int item, const int lane) {
+#if defined(__NV_CL_C_VERSION) && LANES >= 32
     for (int step = 16; step > 0; step /= 2) {
         float other;
         asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(other) : "f"(v), "r"(step));
         v += other;
     }
-    return v;
-}
-#define SUM(v) of_lanes(v)
+    if (LANES == 32) return v;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item % 32 == 0) sums[item / 32] = v;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    float sum = 0;
+    for (int i = 0; i < LANES / 32; i++) sum += sums[(item - lane) / 32 + i];
+    return sum;
 #else
-static inline float of_lanes(const float v, __local float* sums, const int item, const int lane) {
     barrier(CLK_LOCAL_MEM_FENCE);
     sums[item] = v;
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -29,9 +32,9 @@ static inline float of_lanes(const float v, __local float* sums, const int item,
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     return sums[item - lane];
+#endif
 }
 #define SUM(v) of_lanes(v, sums, item, lane)
-#endif
 $end
 
 // Buffers begin at multiples of these sizes, which NVIDIA's compiler has to know for loads of several numbers.
@@ -70,22 +73,8 @@ $end
     }
     if (first < rows)
         for (int i = lane; i < (int)blocks * GROUPS; i += LANES) {
-            float16 values[NEAR];
-            float scale[NEAR], offset[NEAR];
-            for (int a = 0; a < NEAR; a++) {
-                const size_t base = own[a] * blocks;
-                const int block = i / GROUPS, g = i % GROUPS;
-                scale[a] = scale_of(${of_row}, block, g);
-                offset[a] = -ZERO * scale[a];
-$if OFFSET
-                offset[a] += offset_of(${of_row}, block, g);
-$end
-$if SIGNED
-                values[a] = convert_float16(quants(${of_row}, block, g));
-$else
-                values[a] = convert_float16(as_uchar16(quants(${of_row}, block, g) + (char)ZERO));
-$end
-            }
+            float8 lows[ROWS], highs[ROWS];
+            float4 sums_of_x[ROWS];
             for (int r = 0; r < ROWS; r++) {
                 __global const STORAGE* from = x + r * columns + i * 16;
                 float8 low = XLOAD(from), high = XLOAD(from + 8);
@@ -96,15 +85,29 @@ $if NORM
                 low *= XLOAD(norm + i * 16);
                 high *= XLOAD(norm + i * 16 + 8);
 $end
-$if OFFSET or ZERO
+                lows[r] = low;
+                highs[r] = high;
                 const float8 numbers_of_x = low + high;
-                const float4 sum = numbers_of_x.lo + numbers_of_x.hi;
+                sums_of_x[r] = numbers_of_x.lo + numbers_of_x.hi;
+            }
+            for (int a = 0; a < NEAR; a++) {
+                const size_t base = own[a] * blocks;
+                const int block = i / GROUPS, g = i % GROUPS;
+                const float scale = scale_of(${of_row}, block, g);
+                float offset = -ZERO * scale;
+$if OFFSET
+                offset += offset_of(${of_row}, block, g);
 $end
-                for (int a = 0; a < NEAR; a++) {
-                    const float8 products = values[a].lo * low + values[a].hi * high;
-                    total[a][r] += (products.lo + products.hi) * scale[a];
+$if SIGNED
+                const float16 values = convert_float16(quants(${of_row}, block, g));
+$else
+                const float16 values = convert_float16(as_uchar16(quants(${of_row}, block, g) + (char)ZERO));
+$end
+                for (int r = 0; r < ROWS; r++) {
+                    const float8 products = values.lo * lows[r] + values.hi * highs[r];
+                    total[a][r] += (products.lo + products.hi) * scale;
 $if OFFSET or ZERO
-                    total[a][r] += sum * offset[a];
+                    total[a][r] += sums_of_x[r] * offset;
 $end
                 }
             }
@@ -117,6 +120,8 @@ $end
         for (int a = 0; a < NEAR; a++) {
             const float4 four = total[a][r];
             value[a] = SUM((four.x + four.y) + (four.z + four.w)) * inverse;
+            if (lane == 0 && !isfinite(value[a]))
+                value[a] = of_floats(x + r * columns, NORM_OF_X, inverse, ${names}, own[a] * blocks, blocks * GROUPS);
         }
         if (lane == 0)
             for (int a = 0; a < OWN && first + a < rows; a++) {

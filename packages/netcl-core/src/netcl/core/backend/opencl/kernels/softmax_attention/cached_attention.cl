@@ -4,21 +4,26 @@
 // and a part of the keys: it normalizes and turns query and key, computes CHUNK weights at a time, and scales the sums of before
 // to the new largest score. The group with the new key writes key and value to the cache; the others read older places only.
 // With several groups for a head (SPLIT) their sums, largest scores and totals are joined by a second kernel. On CPUs GROUP is 1.
+// A cache in Q8_0 (QUANTS) has chars and, for 32 neighbours, a half: the largest size divided by 127.
 //
 // Local memory: query and key, CHUNK weights, GROUP numbers, and PARTS * SIZE sums. Contraction of a*b+c is allowed here.
 
 #pragma OPENCL FP_CONTRACT ON
 #define EIGHTS (SIZE / 8)
+$if QUANTS
+#define KLOAD(table, at) (convert_float8(as_char8(*(__global const uint2*)(table + (at)))) * HALF_AT((at) / 32, table##_scales))
+$else
 $if HALF
-#define KLOAD(p) vloada_half8(0, p)
+#define KLOAD(table, at) vloada_half8(0, table + (at))
 #define KSTORE(x, p) vstore_half_rte(x, 0, p)
 $else
 $if BFLOAT
-#define KLOAD(p) as_float8(convert_uint8(*(__global const ushort8*)(p)) << 16)
+#define KLOAD(table, at) as_float8(convert_uint8(*(__global const ushort8*)(table + (at))) << 16)
 #define KSTORE(x, p) (*(p) = (as_uint(x) + 0x7fff + (as_uint(x) >> 16 & 1)) >> 16)
 $else
-#define KLOAD(p) vload8(0, p)
+#define KLOAD(table, at) vload8(0, table + (at))
 #define KSTORE(x, p) (*(p) = (x))
+$end
 $end
 $end
 
@@ -48,6 +53,7 @@ $end
 $end
 
 $kernel LOOPS cached_attention(read STORAGE* x, write KIND* keys, write KIND* values, read int* used, read float* turns,
+        write half* key_scales if QUANTS, write half* value_scales if QUANTS,
         read STORAGE* q_norm if NORMS, read STORAGE* k_norm if NORMS, write STORAGE* out if not SPLIT,
         write float* sums if SPLIT, local float work, long heads, long kv_heads, long places, long dim, long window,
         float scale, float cap, float eps) {
@@ -61,6 +67,10 @@ $kernel LOOPS cached_attention(read STORAGE* x, write KIND* keys, write KIND* va
     __global const STORAGE* new_value = row + (heads + kv_heads + own) * SIZE;
     __global KIND* own_keys = keys + (n * kv_heads + own) * places * SIZE;
     __global KIND* own_values = values + (n * kv_heads + own) * places * SIZE;
+$if QUANTS
+    __global half* own_keys_scales = key_scales + (n * kv_heads + own) * places * (SIZE / 32);
+    __global half* own_values_scales = value_scales + (n * kv_heads + own) * places * (SIZE / 32);
+$end
     const long half_dim = dim / 2;
     for (int which = 0; which < 2; which++) {
         __global const STORAGE* from = row + (which ? heads + own : head) * SIZE;
@@ -89,10 +99,24 @@ $end
     }
     BARRIER
     if (end == at + 1 && begin <= at && head % (heads / kv_heads) == 0)
+$if QUANTS
+        for (int block = item; block < SIZE / 16; block += GROUP) {
+            const bool is_value = block >= SIZE / 32;
+            const int first = block % (SIZE / 32) * 32;
+            float largest = 0;
+            for (int d = first; d < first + 32; d++) largest = fmax(largest, fabs(is_value ? LOAD(new_value, d) : k[d]));
+            const float inverse = largest > 0 ? 127 / largest : 0;
+            __global KIND* to = (is_value ? own_values : own_keys) + at * SIZE;
+            for (int d = first; d < first + 32; d++)
+                to[d] = convert_char_sat(round((is_value ? LOAD(new_value, d) : k[d]) * inverse));
+            vstore_half_rte(largest / 127, (at * SIZE + first) / 32, is_value ? own_values_scales : own_keys_scales);
+        }
+$else
         for (int d = item; d < SIZE; d += GROUP) {
             KSTORE(k[d], own_keys + at * SIZE + d);
             KSTORE(LOAD(new_value, d), own_values + at * SIZE + d);
         }
+$end
     float top = -INFINITY, total = 0;
 $if ALONE
     float8 sum[EIGHTS];
@@ -107,9 +131,9 @@ $end
         for (int j = item; j < count; j += GROUP) {
             float8 products = 0;
             if (j < stored) {
-                __global const KIND* from = own_keys + (first + j) * SIZE;
+                const long from = (first + j) * SIZE;
 #pragma unroll
-                for (int d = 0; d < SIZE; d += 8) products += vload8(0, q + d) * KLOAD(from + d);
+                for (int d = 0; d < SIZE; d += 8) products += vload8(0, q + d) * KLOAD(own_keys, from + d);
             } else {
                 for (int d = 0; d < SIZE; d += 8) products += vload8(0, q + d) * vload8(0, k + d);
             }
@@ -140,9 +164,9 @@ $end
 $if ALONE
         for (int e = 0; e < EIGHTS; e++) sum[e] *= before;
         for (int j = 0; j < stored; j++) {
-            __global const KIND* from = own_values + (first + j) * SIZE;
+            const long from = (first + j) * SIZE;
 #pragma unroll
-            for (int e = 0; e < EIGHTS; e++) sum[e] += weights[j] * KLOAD(from + 8 * e);
+            for (int e = 0; e < EIGHTS; e++) sum[e] += weights[j] * KLOAD(own_values, from + 8 * e);
         }
         if (stored < count)
             for (int e = 0; e < EIGHTS; e++) sum[e] += weights[stored] * VLOAD(new_value + 8 * e);
@@ -151,7 +175,7 @@ $if ALONE
 $else
         sum *= before;
         if (turn < PARTS) {
-            for (int j = turn; j < stored; j += PARTS) sum += weights[j] * KLOAD(own_values + (first + j) * SIZE + 8 * e);
+            for (int j = turn; j < stored; j += PARTS) sum += weights[j] * KLOAD(own_values, (first + j) * SIZE + 8 * e);
             if (stored < count && turn == 0) sum += weights[stored] * VLOAD(new_value + 8 * e);
         }
         BARRIER
