@@ -10,6 +10,7 @@ from netcl.core.backend.opencl.kernels.recurrences.recurrence_cells import CELLS
 from netcl.core.backend.opencl.templates import Traits, filled_program, struct, traits
 from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import itemsize
+from netcl.core.engine.lasting import lasting_or_new
 from netcl.core.layout import contiguous_strides
 
 if TYPE_CHECKING:
@@ -146,12 +147,13 @@ def _back(engine: Any, weight: TensorData, tile: _Tile, steps: int) -> _Weight:
 
 
 def _copied(engine: Any, weight: TensorData, shape: tuple[int, ...], strides: tuple[int, ...]) -> TensorData:
-    result: TensorData = engine.empty(shape, weight.dtype)
-    engine.copy(
-        weight, result, shape=shape, source_strides=strides, source_offset=0, out_strides=contiguous_strides(shape),
-        out_offset=0,
-    )  # fmt: skip
-    return result
+    def fill(result: TensorData) -> None:
+        engine.copy(
+            weight, result, shape=shape, source_strides=strides, source_offset=0,
+            out_strides=contiguous_strides(shape), out_offset=0,
+        )  # fmt: skip
+
+    return lasting_or_new(engine, weight, ("turned", shape, strides), shape, weight.dtype, fill)
 
 
 def recurrence(
