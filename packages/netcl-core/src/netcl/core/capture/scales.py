@@ -60,7 +60,7 @@ def _folded(
     shape = broadcast_shapes([ref.shape for ref in others], "run")
     if broadcast_shapes([shape, product.shape], "run") != product.shape:
         return call
-    engine: Any = lasting.sources[others[0].number].engine  # type: ignore[attr-defined]
+    engine: Any = lasting.sources[others[0].number].engine
     tensors = [_seen(lasting.sources[ref.number], ref) for ref in others]
     refs = []
     for expression in numbered:
