@@ -145,3 +145,21 @@ def test_a_recurrent_weight_is_turned_once(drivers: DeviceHandle) -> None:
     for _ in range(2):
         assert np.array_equal(captured.replay(x).numpy(), walk(x).numpy())
         weight.mul_(0.5)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru", "tanh"])
+def test_values_of_gates_are_stored_for_gradients_alone(drivers: DeviceHandle, kind: str) -> None:
+    gates, hidden = {"lstm": 4, "gru": 3, "tanh": 1}[kind], 48
+    x, state = Tensor.from_host(_array(1, 5, 4, gates * hidden)), Tensor.from_host(_array(3, 4, hidden))
+    weight, cell = Tensor.from_host(_array(2, gates * hidden, hidden) / 8), state if kind == "lstm" else None
+
+    def walk(x: Tensor) -> tuple[Tensor, ...]:
+        return x.engine.recurrence(kind, x, weight, state, None, cell, reverse=True)  # type: ignore[no-any-return]
+
+    wanted, memory = walk(x), []
+    for count in (2, 3):
+        step = capture(lambda x, count=count: walk(x)[:count], x)
+        for one, other in zip(step.replay(x), wanted):
+            assert np.array_equal(one.numpy(), other.numpy())
+        memory.append(step._recording.pool.get_stats()["bytes_allocated"])
+    assert memory[0] < memory[1] if kind != "tanh" else memory[0] <= memory[1]

@@ -12,6 +12,7 @@ from netcl.core.capture.constants import with_constants
 from netcl.core.capture.copies import with_composed_copies
 from netcl.core.capture.float32_operands import with_float32_operands
 from netcl.core.capture.scales import with_folded_scales
+from netcl.core.capture.unread import without_unread_gates
 from netcl.core.engine.lasting import LastingValues
 from netcl.core.graph.call import LoggedCall
 from netcl.core.graph.fuse import Fusion, Rules
@@ -38,7 +39,9 @@ def fused_parts(
     factors that ``folds`` keeps. What later parts read is live after a part, and in a later part it is as a tensor from
     outside.
     """
-    known, made = (log.list, {}) if folds is None else with_folded_scales(log.list, folds, live)
+    known, made = without_unread_gates(log.list, live), {}
+    if folds is not None:
+        known, made = with_folded_scales(known, folds, live)
     bounds = [0, *log.parts, len(known)]
     parts = [known[first:last] for first, last in zip(bounds, bounds[1:])]
     fused = []
