@@ -39,7 +39,8 @@ def fused_parts(
     factors that ``folds`` keeps. What later parts read is live after a part, and in a later part it is as a tensor from
     outside.
     """
-    known, made = without_unread_gates(log.list, live), {}
+    made: dict[int, Any] = {}
+    known = without_unread_gates(log.list, live)
     if folds is not None:
         known, made = with_folded_scales(known, folds, live)
     bounds = [0, *log.parts, len(known)]
