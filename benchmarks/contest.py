@@ -97,6 +97,16 @@ def processor() -> str:
     return f"{found['model name']} (family {found.get('cpu family')}, model {found.get('model')})"
 
 
+def caches() -> list[str]:
+    """The caches of the first core, as "L1 Data 32K", where Linux lists them."""
+    folders = sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"))
+    fields = [
+        [(folder / name).read_text(encoding="utf-8").strip() for name in ("level", "type", "size")]
+        for folder in folders
+    ]
+    return [f"L{level} {kind} {size}" for level, kind, size in fields]
+
+
 def keep(path: Path | None, peaks: dict[str, Peaks], entries: Iterable[Entry]) -> None:
     """Writes a table as JSON to ``path``, None for none."""
     if path is None:
@@ -105,6 +115,11 @@ def keep(path: Path | None, peaks: dict[str, Peaks], entries: Iterable[Entry]) -
         "processor": processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "date": datetime.date.today().isoformat(),
+        "time": "processor" if is_processor_time() else "clock",
+        "caches": caches(),
+        "drivers": {
+            driver_of(handle): handle.device.driver_version for handle in handles(None) if handle.device is not None
+        },
         "ceilings": {driver: asdict(peak) for driver, peak in peaks.items()},
     }
     rows = ",\n  ".join(json.dumps(_plain(one)) for one in entries)  # a line for each

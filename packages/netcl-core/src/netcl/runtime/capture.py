@@ -21,6 +21,7 @@ from netcl.core.capture.optimize import fused_parts
 from netcl.core.capture.rerecord import rerecord
 from netcl.core.engine.elsewhere import watching_elsewhere
 from netcl.core.engine.interceptors import Interceptor, interception
+from netcl.core.engine.lasting import LastingValues
 from netcl.core.engine.profiler_sink import FlopCounter
 from netcl.core.engine.recording import open_here
 from netcl.core.engine.registry import ensure_same_backend
@@ -35,6 +36,7 @@ from netcl.ops import random
 from netcl.runtime.arguments import Arguments, has_inner_tensors, leaves
 from netcl.runtime.dependencies import Dependencies
 from netcl.runtime.exchange import Exchange
+from netcl.runtime.prediction.program_arrays import is_of_the_program
 
 __all__ = ["CapturedStep", "Replay", "barrier", "capture", "is_capturing", "written_so_far"]
 
@@ -167,6 +169,7 @@ class CapturedStep:
         samples: tuple[Any, ...],
         watch: Callable[[], Hashable] | None = None,
         wait: bool = True,
+        lasting: bool = False,
     ) -> None:
         settle("a capture")
         nested = any(has_inner_tensors(sample) for sample in samples)
@@ -175,7 +178,7 @@ class CapturedStep:
         self._signature = _signature(flat)
         self._dependencies = Dependencies(fn)
         self._watch = watch
-        self._wait = wait
+        self._wait, self._lasting = wait, lasting
         self._key = self._state()
         tensors = list(tensors_in(samples))
         if not tensors:
@@ -288,9 +291,12 @@ class CapturedStep:
             return
         second = self._engine.new_recording()
         second.waits = self._wait
+        second.lasting = self._lasting_values(calls) if self._lasting else None
+        reads_only = not calls.written() and not any(gradient.used for gradient in self._gradients)
         try:
             with self._recorded_into(second):
-                known = rerecord(self._engine, fused_parts(self._engine, calls, held), calls.outside, held)
+                parts, made = fused_parts(self._engine, calls, held, second.lasting if reads_only else None)
+                known = rerecord(self._engine, parts, {**calls.outside, **made}, held)
                 moved = self._rebind(calls, known)
                 for number, allocation in held.items():
                     if number in known and number not in moved:
@@ -304,6 +310,18 @@ class CapturedStep:
         except KernelBuildError:
             return  # of a fused kernel: the unfused calls have been built
         self._recording = second
+
+    def _lasting_values(self, calls: CallLog) -> LastingValues:
+        """Returns the values that may be computed at the capture: of tensors that neither the step nor an array of the
+        program writes.
+        """
+        varied = {*calls.written(), *(calls.number(static) for static in tensors_in(self._inputs))}
+        sources = {
+            number: tensor
+            for number, tensor in calls.outside.items()
+            if number not in varied and not isinstance(tensor._storage, ViewStorage) and not is_of_the_program(tensor)
+        }
+        return LastingValues(self._engine, sources)
 
     def _rebind(self, calls: CallLog, known: dict[int, Tensor]) -> set[int]:
         """Rebinds results and gradients to tensors of the second recording; returns their numbers."""
@@ -429,6 +447,13 @@ class CapturedStep:
                     "p.data.copy_(x)"
                 )
 
+    @property
+    def lasting_bytes(self) -> int:
+        """The bytes of what the capture has computed from tensors that the step does not write, such as weights in the
+        layout of a kernel. A replay computes it again after such a tensor was written.
+        """
+        return 0 if self._recording.lasting is None else self._recording.lasting.nbytes
+
     def __len__(self) -> int:
         """Returns the number of launches of a replay."""
         return len(self._recording)
@@ -537,4 +562,4 @@ def capture(
     With ``wait=False`` a capture raises CaptureError if programs of the step are missing and child processes can build
     them. The attribute ``ready`` of the error is a function that returns True when they are built: capture again then.
     """
-    return CapturedStep(fn, samples, watch, wait)
+    return CapturedStep(fn, samples, watch, wait, lasting=True)

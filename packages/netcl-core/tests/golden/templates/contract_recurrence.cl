@@ -40,7 +40,7 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 
 typedef struct {
     long steps, n, hidden, reverse, first, last, rows, units;
-    long biased, by_out, by_cells;  // 1 if there is a bias, a gradient by out, by cells
+    long biased, keeps, by_out, by_cells;  // 1 if there is a bias, room in `kept`, a gradient by out, by cells
     long weight_unit, weight_step, weight_gate;  // of weight, from a unit, step of the sum, gate to the next
 } walk;
 
@@ -133,8 +133,10 @@ __kernel void forward(
                     const REALV c = forget * GLOAD(cell_before + row0 * g.hidden + u) + in * fresh;
                     GSTORE(c, cells + at);
                     GSTORE(show * tanh(c), out + at);
-                    GSTORE(in, kept + gate); GSTORE(forget, kept + gate + g.hidden);
-                    GSTORE(fresh, kept + gate + 2 * g.hidden); GSTORE(show, kept + gate + 3 * g.hidden);
+                    if (g.keeps) {
+                        GSTORE(in, kept + gate); GSTORE(forget, kept + gate + g.hidden);
+                        GSTORE(fresh, kept + gate + 2 * g.hidden); GSTORE(show, kept + gate + 3 * g.hidden);
+                    }
                 }
                 {
                     const long at = (now * g.n + row1) * g.hidden + u, gate = (now * g.n + row1) * GATES * g.hidden + u;
@@ -145,8 +147,10 @@ __kernel void forward(
                     const REALV c = forget * GLOAD(cell_before + row1 * g.hidden + u) + in * fresh;
                     GSTORE(c, cells + at);
                     GSTORE(show * tanh(c), out + at);
-                    GSTORE(in, kept + gate); GSTORE(forget, kept + gate + g.hidden);
-                    GSTORE(fresh, kept + gate + 2 * g.hidden); GSTORE(show, kept + gate + 3 * g.hidden);
+                    if (g.keeps) {
+                        GSTORE(in, kept + gate); GSTORE(forget, kept + gate + g.hidden);
+                        GSTORE(fresh, kept + gate + 2 * g.hidden); GSTORE(show, kept + gate + 3 * g.hidden);
+                    }
                 }
                 {
                     const long at = (now * g.n + row2) * g.hidden + u, gate = (now * g.n + row2) * GATES * g.hidden + u;
@@ -157,8 +161,10 @@ __kernel void forward(
                     const REALV c = forget * GLOAD(cell_before + row2 * g.hidden + u) + in * fresh;
                     GSTORE(c, cells + at);
                     GSTORE(show * tanh(c), out + at);
-                    GSTORE(in, kept + gate); GSTORE(forget, kept + gate + g.hidden);
-                    GSTORE(fresh, kept + gate + 2 * g.hidden); GSTORE(show, kept + gate + 3 * g.hidden);
+                    if (g.keeps) {
+                        GSTORE(in, kept + gate); GSTORE(forget, kept + gate + g.hidden);
+                        GSTORE(fresh, kept + gate + 2 * g.hidden); GSTORE(show, kept + gate + 3 * g.hidden);
+                    }
                 }
             }
         }

@@ -38,7 +38,7 @@
 
 typedef struct {
     long steps, n, hidden, reverse, first, last, rows, units;
-    long biased, by_out, by_cells;  // 1 if there is a bias, a gradient by out, by cells
+    long biased, keeps, by_out, by_cells;  // 1 if there is a bias, room in `kept`, a gradient by out, by cells
     long weight_unit, weight_step, weight_gate;  // of weight, from a unit, step of the sum, gate to the next
 } walk;
 
@@ -151,8 +151,10 @@ __kernel __attribute__((reqd_work_group_size(HIDDEN * SPLIT, 1, 1))) void forwar
                 const REALV c = forget * GLOAD(cell_before + row0 * g.hidden + u) + in * fresh;
                 GSTORE(c, cells + at);
                 GSTORE(show * tanh(c), out + at);
-                GSTORE(in, kept + gate); GSTORE(forget, kept + gate + g.hidden);
-                GSTORE(fresh, kept + gate + 2 * g.hidden); GSTORE(show, kept + gate + 3 * g.hidden);
+                if (g.keeps) {
+                    GSTORE(in, kept + gate); GSTORE(forget, kept + gate + g.hidden);
+                    GSTORE(fresh, kept + gate + 2 * g.hidden); GSTORE(show, kept + gate + 3 * g.hidden);
+                }
             }
         }
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);

@@ -11,6 +11,9 @@ from netcl.core.capture.call_log import CallLog
 from netcl.core.capture.constants import with_constants
 from netcl.core.capture.copies import with_composed_copies
 from netcl.core.capture.float32_operands import with_float32_operands
+from netcl.core.capture.scales import with_folded_scales
+from netcl.core.capture.unread import without_unread_gates
+from netcl.core.engine.lasting import LastingValues
 from netcl.core.graph.call import LoggedCall
 from netcl.core.graph.fuse import Fusion, Rules
 from netcl.core.graph.schedule import PlannedCall
@@ -29,19 +32,26 @@ def fused_steps(
     return Fusion(rewritten, {*live}, Rules(target), {*outside}).steps()
 
 
-def fused_parts(engine: Any, log: CallLog, live: Iterable[int]) -> list[list[list[PlannedCall]]]:
-    """Returns the steps of each part of a log. What later parts read is live after a part, and in a later part it is
-    as a tensor from outside.
+def fused_parts(
+    engine: Any, log: CallLog, live: Iterable[int], folds: LastingValues | None = None
+) -> tuple[list[list[list[PlannedCall]]], dict[int, Any]]:
+    """Returns the steps of each part of a log, and by number the tensors that they read and the log does not have:
+    factors that ``folds`` keeps. What later parts read is live after a part, and in a later part it is as a tensor from
+    outside.
     """
-    bounds = [0, *log.parts, len(log.list)]
-    parts = [log.list[first:last] for first, last in zip(bounds, bounds[1:])]
+    made: dict[int, Any] = {}
+    known = without_unread_gates(log.list, live)
+    if folds is not None:
+        known, made = with_folded_scales(known, folds, live)
+    bounds = [0, *log.parts, len(known)]
+    parts = [known[first:last] for first, last in zip(bounds, bounds[1:])]
     fused = []
     before: set[int] = set()
     for at, calls in enumerate(parts):
         later = {number for rest in parts[at + 1 :] for call in rest for number in _numbers(call)}
-        fused.append(fused_steps(engine, calls, {*live, *later}, {*log.outside, *before}))
+        fused.append(fused_steps(engine, calls, {*live, *later}, {*log.outside, *made, *before}))
         before |= {number for call in calls for number in _numbers(call)}
-    return fused
+    return fused, made
 
 
 def _numbers(call: LoggedCall) -> set[int]:

@@ -123,8 +123,9 @@ def _run(engine: Any, step: PlannedCall, storages: _Storages) -> None:
     call, program = step.call, step.program
     if call is not None:
         args, kwargs = replaced(call.args, storages.tensor), replaced(call.kwargs, storages.tensor)
-        # Methods take what the protocol knows; ``half`` (float32_operands.py) is for the kernel modules alone.
-        named = "half" in kwargs
+        # Methods take what the protocol knows; ``half`` (float32_operands.py) and ``keeps`` (unread.py) are for kernel
+        # modules alone.
+        named = "half" in kwargs or "keeps" in kwargs
         made: Any = (
             intercepted(engine, call.method, args, kwargs) if named else getattr(engine, call.method)(*args, **kwargs)
         )

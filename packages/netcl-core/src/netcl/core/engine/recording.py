@@ -47,6 +47,7 @@ class Recording:
         self._kept: dict[int, Any] = {}
         self._marks: dict[Callable[[], object], Callable[[], object]] = {}
         self.merges: bool = False  # True if ``merge`` follows: what it may merge is built there
+        self.lasting: Any = None  # the LastingValues of the recording, None for none
         self.waits: bool = True  # False: ``merge`` raises CaptureError if children can build what is missing
         self.marked: int = 0  # times that ``mark`` was called
         self.rng_state: Any = None  # (seed, base) of the random numbers of the step, the engine's while it is open
@@ -102,6 +103,8 @@ class Recording:
         if not part:
             for before in self._marks.values():
                 before()
+            if self.lasting is not None:
+                self.lasting.refresh()
         parts = range(len(self.begins)) if part is None else (part,)
         with self._guard():
             sink = self.owner.sink if self.owner is not None else None

@@ -12,6 +12,7 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, 
 from netcl.core.backend.opencl.contraction.problem import compute_dtype
 from netcl.core.backend.opencl.storage import value_dtype
 from netcl.core.backend.opencl.templates import Traits, filled_program, struct, traits
+from netcl.core.engine.lasting import lasting_or_new
 from netcl.core.tuning.candidates import CONTRACTIONS
 from netcl.core.tuning.problems import Contraction, Levels
 from netcl.core.tuning.tiles import cpu_tile
@@ -210,10 +211,12 @@ def rows_for(engine: Any, c: Contraction, a: TensorData, variant: str | None = N
 def _pack(engine: Any, c: Contraction, program: CpuKernel, a: TensorData) -> TensorData:
     """Returns a in panels of rows for the CPU kernel, in the computing type."""
     plan = _packing(c, program)
-    panels: TensorData = engine.empty((plan.size,), compute_dtype(a.dtype))
-    if plan.size:
-        engine.launch(program.text, "pack_rows", plan.global_size, (1, 1, 1), [a, panels, plan.argument])
-    return panels
+
+    def fill(panels: TensorData) -> None:
+        if plan.size:
+            engine.launch(program.text, "pack_rows", plan.global_size, (1, 1, 1), [a, panels, plan.argument])
+
+    return lasting_or_new(engine, a, ("panels", c, program.rows), (plan.size,), compute_dtype(a.dtype), fill)
 
 
 def contract_rows(

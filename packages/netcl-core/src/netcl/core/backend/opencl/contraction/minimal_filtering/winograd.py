@@ -24,6 +24,7 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import (
 )
 from netcl.core.backend.opencl.contraction.launch import contract
 from netcl.core.backend.opencl.templates import Traits, filled_program, struct, traits
+from netcl.core.engine.lasting import lasting_or_new
 from netcl.core.tuning.problems import Contraction
 from netcl.core.tuning.tiles import cpu_tile
 from netcl.core.tuning.winograd import Problem
@@ -210,11 +211,14 @@ def _weights(
     rows = cpu_tile(device, "float32").rows
     panel, step = _panels(p, device)
     steps = (9, whole.outs * 9) if flipped else (p.ins * 9, 9)
-    panels: TensorData = engine.empty((p.products, step), "float32")
     argument = struct(p.outs, p.ins, panel, step, _RUNS, steps, first * steps[0], int(flipped))
     units = -(-p.outs // (rows * _ROW_TILES)) * -(-panel // (_RUNS * device.vector))
     text = _program(device, weight.dtype, p.tile)
-    engine.launch(text, "weight_tiles", (units,), (1,), [weight, panels, argument])
+
+    def fill(panels: TensorData) -> None:
+        engine.launch(text, "weight_tiles", (units,), (1,), [weight, panels, argument])
+
+    panels = lasting_or_new(engine, weight, ("tiles", p, first, flipped), (p.products, step), "float32", fill)
     return panels, RowStrides(1, rows, panel, (0, step), 0)
 
 

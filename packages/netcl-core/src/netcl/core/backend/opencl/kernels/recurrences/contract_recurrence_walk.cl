@@ -13,7 +13,7 @@
 
 typedef struct {
     long steps, n, hidden, reverse, first, last, rows, units;
-    long biased, by_out, by_cells;  // 1 if there is a bias, a gradient by out, by cells
+    long biased, keeps, by_out, by_cells;  // 1 if there is a bias, room in `kept`, a gradient by out, by cells
     long weight_unit, weight_step, weight_gate;  // of weight, from a unit, step of the sum, gate to the next
 } walk;
 

@@ -10,6 +10,7 @@ from netcl.core.backend.opencl.kernels.recurrences.recurrence_cells import CELLS
 from netcl.core.backend.opencl.templates import Traits, filled_program, struct, traits
 from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import itemsize
+from netcl.core.engine.lasting import lasting_or_new
 from netcl.core.layout import contiguous_strides
 
 if TYPE_CHECKING:
@@ -146,12 +147,13 @@ def _back(engine: Any, weight: TensorData, tile: _Tile, steps: int) -> _Weight:
 
 
 def _copied(engine: Any, weight: TensorData, shape: tuple[int, ...], strides: tuple[int, ...]) -> TensorData:
-    result: TensorData = engine.empty(shape, weight.dtype)
-    engine.copy(
-        weight, result, shape=shape, source_strides=strides, source_offset=0, out_strides=contiguous_strides(shape),
-        out_offset=0,
-    )  # fmt: skip
-    return result
+    def fill(result: TensorData) -> None:
+        engine.copy(
+            weight, result, shape=shape, source_strides=strides, source_offset=0,
+            out_strides=contiguous_strides(shape), out_offset=0,
+        )  # fmt: skip
+
+    return lasting_or_new(engine, weight, ("turned", shape, strides), shape, weight.dtype, fill)
 
 
 def recurrence(
@@ -163,20 +165,24 @@ def recurrence(
     bias: TensorData | None,
     cell: TensorData | None,
     reverse: bool,
+    keeps: bool = True,
 ) -> tuple[TensorData, TensorData, TensorData]:
-    """Computes all steps of a net of ``kind`` (see ``DeviceBackend.recurrence``)."""
+    """Computes all steps of a net of ``kind`` (see ``DeviceBackend.recurrence``); without ``keeps`` the last result,
+    which only gradients read, is empty.
+    """
     steps, n, _ = x.shape
     hidden = state.shape[-1]
     device, dtype = traits(engine), x.dtype
     out = engine.empty((steps, n, hidden), dtype)
     cells = engine.empty((steps, n, hidden) if kind == "lstm" else (0,), dtype)
-    kept = engine.empty((steps, n, 4 * hidden) if kind in ("lstm", "gru") else (0,), dtype)
+    keeps = keeps and kind in ("lstm", "gru")
+    kept = engine.empty((steps, n, 4 * hidden) if keeps else (0,), dtype)
     if out.size == 0:
         return out, cells, kept
     forth, back = _tiles(device, dtype, kind, n, hidden)
     turned = _forth(engine, weight, forth)
     buffers = [x, turned.data, x if bias is None else bias, state, state if cell is None else cell]
-    has_bias = (int(bias is not None), 0, 0)
+    has_bias = (int(bias is not None), int(keeps), 0, 0)
     group = _group(device, dtype, kind, n, hidden)
     if group is not None:
         argument = struct(steps, n, hidden, int(reverse), 0, 0, 0, 0, has_bias, turned.strides)
@@ -228,13 +234,13 @@ def recurrence_back(
     has_gradients = [int(grad is not None) for grad in (by_out, by_cells)]
     group = _group(device, dtype, kind, n, hidden)
     if group is not None:
-        argument = struct(steps, n, hidden, int(reverse), 0, 0, 0, 0, 0, has_gradients, tiled.strides)
+        argument = struct(steps, n, hidden, int(reverse), 0, 0, 0, 0, 0, 0, has_gradients, tiled.strides)
         text = _group_program(dtype, kind, hidden, group)
         engine.launch(text, "backward", *_groups(group, n, hidden), [*buffers, argument])
         return by_x, by_sum, by_state, by_cell
     text = _program(dtype, kind, forth, back)
     size, rows, units = _split(engine, back, n, hidden)
     for first, last in [(steps - 1, -1)] if device.is_cpu else [(step, step) for step in range(steps - 1, -2, -1)]:
-        argument = struct(steps, n, hidden, int(reverse), first, last, rows, units, 0, has_gradients, tiled.strides)
+        argument = struct(steps, n, hidden, int(reverse), first, last, rows, units, 0, 0, has_gradients, tiled.strides)
         engine.launch(text, "backward", size, (1, 1) if device.is_cpu else None, [*buffers, argument])
     return by_x, by_sum, by_state, by_cell

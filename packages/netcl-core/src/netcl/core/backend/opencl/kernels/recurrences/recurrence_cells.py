@@ -47,8 +47,10 @@ _LSTM = Cell(
     const REALV c = forget * GLOAD(cell_before + row${i} * g.hidden + u) + in * fresh;
     GSTORE(c, cells + at);
     GSTORE(show * tanh(c), out + at);
-    GSTORE(in, kept + gate); GSTORE(forget, kept + gate + g.hidden);
-    GSTORE(fresh, kept + gate + 2 * g.hidden); GSTORE(show, kept + gate + 3 * g.hidden);
+    if (g.keeps) {
+        GSTORE(in, kept + gate); GSTORE(forget, kept + gate + g.hidden);
+        GSTORE(fresh, kept + gate + 2 * g.hidden); GSTORE(show, kept + gate + 3 * g.hidden);
+    }
 }""",
     before_back="__global const REAL* cell_before = s <= 0 ? cell : cells + past * plane;",
     carried="REALV dc = s < g.steps - 1 ? GLOAD(carried + here) : (REALV)(0);",
@@ -77,8 +79,10 @@ _GRU = Cell(
     const REALV own = c${i}_2 + e2;
     const REALV fresh = tanh(GLOAD(x + gate + 2 * g.hidden) + reset * own);
     GSTORE((1 - stay) * fresh + stay * GLOAD(before + row${i} * g.hidden + u), out + at);
-    GSTORE(reset, kept + keep); GSTORE(stay, kept + keep + g.hidden);
-    GSTORE(fresh, kept + keep + 2 * g.hidden); GSTORE(own, kept + keep + 3 * g.hidden);
+    if (g.keeps) {
+        GSTORE(reset, kept + keep); GSTORE(stay, kept + keep + g.hidden);
+        GSTORE(fresh, kept + keep + 2 * g.hidden); GSTORE(own, kept + keep + 3 * g.hidden);
+    }
 }""",
     before_back="__global const REAL* before = s <= 0 ? state : out + past * plane;",
     carried="if (s < g.steps - 1) dh += GLOAD(carried + here);",
