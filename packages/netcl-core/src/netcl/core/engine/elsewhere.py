@@ -14,7 +14,7 @@ __all__ = ["watching_elsewhere"]
 
 
 class _Elsewhere(Interceptor):
-    layer: ClassVar[Layer] = Layer.DEFERRAL  # before a trace, which would run the call later
+    layer: ClassVar[Layer] = Layer.CALL_LOG
 
     def __init__(self, note: Callable[[Any, str], None]) -> None:
         self.thread: int | None = get_ident()
