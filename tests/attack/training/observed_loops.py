@@ -178,6 +178,7 @@ TRICKS = (
     "item", "item at end", "scaler", "sum of losses", "metrics", "frozen first", "steps twice", "backward in pieces",
     "keep out", "no zero", "data of host", "data on host", "closure", "data in closure",
     "early read", "running sum", "slow weights", "same parameters", "hook elsewhere",
+    "other device",
 )  # fmt: skip
 
 
@@ -356,6 +357,11 @@ class State:
                 parameters = [p for p in self.second.parameters() if loop.optimizer != "Muon" or len(p.shape) == 2]
                 self.optimizer.add_param_group({"params": parameters})
         self.other = self._optimizer(self.net) if "same parameters" in self.tricks else None
+        self.far = self.far_optimizer = None
+        if "other device" in self.tricks:
+            self.far = self.lib.nn.Parameter(self.lib.elsewhere(self._values(WIDTH, WIDTH)))
+            name, option = (loop.optimizer, loop.option) if loop.optimizer not in WITH_CLOSURE else ("SGD", 0)
+            self.far_optimizer = getattr(self.lib.optim, name)([self.far], **ALL_OPTIMIZERS[name][option])
         self.slow = [p.detach().clone() for p in self.net.parameters()] if "slow weights" in self.tricks else []
         self.ema = [p.detach().clone() for p in self.net.parameters()] if "ema" in self.tricks else None
         self.square = self._tensor(self.rng.uniform(-0.3, 0.3, (WIDTH, WIDTH)))
@@ -375,6 +381,9 @@ class State:
         if "frozen first" in self.tricks:
             next(iter(self.net.parameters())).requires_grad_(False)
         self.pieces = [(at, place, name, number) for at, place, name, number in loop.of("deed")]
+
+    def _values(self, *shape: int) -> Any:
+        return self.rng.uniform(-0.5, 0.5, shape).astype(self.loop.dtype)
 
     def _tensor(self, array: Any) -> Any:
         return self.lib.tensor(np.asarray(array).astype(self.loop.dtype))
@@ -554,6 +563,11 @@ class State:
             for p in net.parameters():
                 self.read("old gradient", p.grad)
         times = 0 if self.skip == "step" else 2 if "steps twice" in tricks else 1
+        order = self.loop.seed % 3 if self.far is not None else -1
+        if order in (0, 1):
+            self.far_backward()
+        if order == 0:
+            self.far_optimizer.step()
         if "closure" in tricks:
             for _ in range(times):
                 self.see("returned", self.optimizer.step(self.closure(x, target)))
@@ -565,6 +579,10 @@ class State:
             elif self.skip != "step":
                 for _ in range(times):
                     self.optimizer.step()
+        if order == 2:
+            self.far_backward()
+        if order in (1, 2):
+            self.far_optimizer.step()
         out, loss = self.out, self.loss
         self.skip, self.around = "", None
         if self.gradient is not None:
@@ -607,6 +625,13 @@ class State:
         if "zero at end" in tricks:
             self.zero()
         self.deeds("end")
+
+    def far_backward(self) -> None:
+        """Computes the gradient of the network on another device."""
+        self.far_optimizer.zero_grad()
+        total = self.lib.tanh(self.far * self.lib.elsewhere(self._values(WIDTH, WIDTH))).sum()
+        total.backward()
+        self.see("far", total.item() if self.loop.seed % 2 else total)
 
     def evaluate(self) -> None:
         """Runs the network in evaluation mode."""

@@ -229,6 +229,7 @@ def netcl_library(dtype: str) -> Any:
         clip=nc.nn.utils.clip_grad_norm_, clip_all=lambda optimizer, norm: optimizer.clip_grad_norm(norm),
         autocast=nc.autocast, checkpoint=ag.checkpoint, detect_anomaly=ag.detect_anomaly,
         saved_tensors_hooks=saved_tensors_hooks, GradScaler=nc.GradScaler, cube=_cube(ag.Function),
+        elsewhere=lambda values: nc.Tensor.from_host(_other_queue(), values),
         **{name: getattr(nc, name) for name in _SHARED},
     )  # fmt: skip
 
@@ -247,9 +248,24 @@ def torch_library(dtype: str) -> Any:
         clip_all=lambda optimizer, norm: clip([p for group in optimizer.param_groups for p in group["params"]], norm),
         autocast=torch.autocast, checkpoint=partial(checkpoint, use_reentrant=False),
         detect_anomaly=torch.autograd.detect_anomaly, saved_tensors_hooks=torch.autograd.graph.saved_tensors_hooks,
-        GradScaler=partial(torch.amp.GradScaler, "cpu"), cube=_cube(torch.autograd.Function),
+        GradScaler=partial(torch.amp.GradScaler, "cpu"), cube=_cube(torch.autograd.Function), elsewhere=torch.tensor,
         **{name: getattr(torch, name) for name in _SHARED},
     )  # fmt: skip
+
+
+def _other_queue() -> Any:
+    """Returns the queue of a device that is not the active one: NumPy's, or a second one of NumPy."""
+    from netcl.core.device import get_active_device, manager
+
+    numpy = manager.default("cpu")
+    return _second_queue() if get_active_device().backend == "cpu" else numpy.queue
+
+
+@cache
+def _second_queue() -> Any:
+    from netcl.core.device import CPUQueue
+
+    return CPUQueue("second")
 
 
 def _cube(function: Any) -> Any:
