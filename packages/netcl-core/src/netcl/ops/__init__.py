@@ -52,8 +52,9 @@ _ALIASES = {
 }
 
 globals().update((_name, _FUNCTIONS[_row]) for _name, _row in _ALIASES.items())
+_hidden = frozenset(_PARTS.split())
 globals().update(
-    (_name, _op) for _name, _op in _FUNCTIONS.items() if _name not in _PARTS.split() and not _name.startswith("linalg_")
+    (_name, _op) for _name, _op in _FUNCTIONS.items() if _name not in _hidden and not _name.startswith("linalg_")
 )
 # The functions above; the stub that tools/write_stubs.py writes has them by name. The layers above iterate these names,
 # so functions of an optional level are not among them.

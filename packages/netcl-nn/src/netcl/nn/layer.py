@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, ClassVar
 
 from netcl.nn.module import Module
@@ -17,7 +16,7 @@ class Layer(Module):
     shown: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **constants: Any) -> None:
-        names = {name for base in cls.__mro__ for name in inspect.get_annotations(base)} if constants else set()
+        names = {name for base in cls.__mro__ for name in getattr(base, "__annotations__", ())} if constants else set()
         super().__init_subclass__(**{name: value for name, value in constants.items() if name not in names})
         for name, value in constants.items():
             setattr(cls, name, value)
