@@ -648,7 +648,7 @@ def layer_norm_backward(grad, x, shape, mean, rstd, weight, bias, output_mask):
 
 
 def _norm_sums(operands: Any, over: Any, shape: Any, dtype: Any, output_mask: Any) -> tuple[Any, Any]:
-    """Returns the gradients of a norm by its weight and its bias; None where the mask is False."""
+    """Returns the gradients of a norm by its weight and its bias; None if the mask is False."""
     if not (output_mask[1] or output_mask[2]):
         return None, None
     sums = dispatch.call("aten_norm_sums", *operands, axes=over)
