@@ -1372,3 +1372,31 @@ def test_the_memory_of_100_000_predicted_steps_is_flat(replays: Callable[[], int
     assert max(objects) - min(objects) < 200, objects
     assert max(allocated) == min(allocated), allocated
     assert max(pages) - min(pages) < 1024, pages
+
+
+@pytest.mark.parametrize("block", ["saved tensors", "inference", "anomaly", "tape"])
+def test_predicted_calls_that_are_computed_in_a_block_are_not_of_it(block: str) -> None:
+    def loop(net: Net, number: int) -> None:
+        def pack(x: Tensor) -> Tensor:
+            net.seen.append(x.shape)
+            return x
+
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8))
+        if number == AT:
+            tape = ag.Tape()
+            with {
+                "saved tensors": saved_tensors_hooks(pack, lambda x: x),
+                "inference": ag.inference_mode(),
+                "anomaly": ag.detect_anomaly(),
+                "tape": tape,
+            }[block]:
+                net.seen.append(out.sum().item())
+            net.seen.append(len(tape.nodes))
+        loss = out.square().mean()
+        net.seen.append(loss.is_inference())
+        loss.backward()
+        net.optimizer.step()
+        net.seen.append(out)
+
+    assert same(loop)

@@ -128,7 +128,8 @@ def test_a_step_that_writes_keeps_the_bits_of_its_normalizations(drivers: Device
         return net(x)
 
     captured = capture(step, x)
-    assert captured.lasting_bytes > 0  # weights in the order of a kernel
+    if drivers.device_type == "cpu":
+        assert captured.lasting_bytes > 0  # weights in the order of a kernel
     assert np.array_equal(captured.replay(x).numpy(), net(x).numpy())
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -34,6 +35,20 @@ class _State(threading.local):
 
 
 state: _State = _State()
+
+
+@contextmanager
+def plain_recording() -> Iterator[None]:
+    """A block in which ops of this thread do no more than to record a graph, whatever blocks of the program are open;
+    ``state.enabled`` may change in it.
+    """
+    outer = dict(vars(state))
+    vars(state).clear()
+    try:
+        yield
+    finally:
+        vars(state).clear()
+        vars(state).update(outer)
 
 
 class Switch:

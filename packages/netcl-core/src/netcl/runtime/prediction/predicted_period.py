@@ -11,6 +11,7 @@ from netcl.core.dtypes import DType
 from netcl.core.errors import CaptureError, OutOfMemoryError
 from netcl.core.ops_table import modes
 from netcl.core.ops_table.dispatch import assign
+from netcl.core.process.grad_mode import plain_recording
 from netcl.core.process.grad_mode import state as grad_state
 from netcl.core.process.hook_stack import PREDICTOR, hooks_of_thread
 from netcl.core.storage import gradients
@@ -314,12 +315,13 @@ class PredictedPeriod:
             self._restore()
             self._report.causes[cause] += 1
             self._report.computed += self.position
-            outer, enabled = hooks_of_thread.state, grad_state.enabled
+            outer = hooks_of_thread.state
             slots: list[Any] = [None] * len(self.slots)
             calls = self.stretch.calls[: self.position]
             views: list[tuple[Storage, Storage]] = []
             try:
-                with nullcontext() if self._arrays is None else self._arrays.as_taken(self.stretch.engine):
+                arrays = nullcontext() if self._arrays is None else self._arrays.as_taken(self.stretch.engine)
+                with plain_recording(), arrays:  # the blocks that are open now did not see these calls
                     for call in calls:
                         hooks_of_thread.state = False, self.hooks[call.block]
                         grad_state.enabled = call.enabled
@@ -339,7 +341,7 @@ class PredictedPeriod:
                 self._fail(error)
                 raise
             finally:
-                hooks_of_thread.state, grad_state.enabled = outer, enabled
+                hooks_of_thread.state = outer
                 self._forget()
 
     def _advance(self, position: int) -> bool:

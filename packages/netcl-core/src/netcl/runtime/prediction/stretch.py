@@ -12,7 +12,7 @@ from typing import Any
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.ops_table import dispatch, modes
 from netcl.core.ops_table.table import OpRow
-from netcl.core.process.grad_mode import state
+from netcl.core.process.grad_mode import plain_recording, state
 from netcl.core.storage.gradients import Shared
 from netcl.core.storage.views import Geometry, ViewStorage, root_of
 from netcl.core.tensor import Tensor
@@ -239,30 +239,26 @@ class Stretch:
         slots: list[Any] = [None] * self.slots
         read: dict[int, Any] = {}
         stale: set[int] = set()  # copies of views that have been written since
-        enabled = state.enabled
         block = -1
-        with ExitStack() as stack:
-            try:
-                for at, call in enumerate(self.calls):
-                    if at in self.barriers:
-                        if stale:
-                            raise Unpredictable("a view is read, written and read again")
-                        self._settle_views(slots, read)
-                    if at in self.barriers or at in self.starts:
-                        barrier(self.engine)
-                    if call.block != block:
-                        stack.close()
-                        block = call.block
-                        stack.enter_context(modes.restored(self.blocks[block]))
-                    state.enabled = call.enabled
-                    run_again(call, slots, outside)
-                    if not isinstance(call.target, OpRow) and at < len(self.calls) - 1:
-                        self._note_written(at)
-                    stale.update(read.keys() & call.rewritten)
-                    for slot in call.last_uses:
-                        slots[slot] = None
-            finally:
-                state.enabled = enabled
+        with plain_recording(), ExitStack() as stack:
+            for at, call in enumerate(self.calls):
+                if at in self.barriers:
+                    if stale:
+                        raise Unpredictable("a view is read, written and read again")
+                    self._settle_views(slots, read)
+                if at in self.barriers or at in self.starts:
+                    barrier(self.engine)
+                if call.block != block:
+                    stack.close()
+                    block = call.block
+                    stack.enter_context(modes.restored(self.blocks[block]))
+                state.enabled = call.enabled
+                run_again(call, slots, outside)
+                if not isinstance(call.target, OpRow) and at < len(self.calls) - 1:
+                    self._note_written(at)
+                stale.update(read.keys() & call.rewritten)
+                for slot in call.last_uses:
+                    slots[slot] = None
         return [read.get(result.slot, slots[result.slot]) for result in self.results]
 
     def _note_written(self, at: int) -> None:
