@@ -122,6 +122,14 @@ with ag.detect_anomaly():
     (w * w).sum().backward()
 w.grad
 
+# %% netcl.autograd.set_detect_anomaly
+import netcl.autograd as ag
+
+w = ag.Parameter(nc.ones(2))
+with ag.set_detect_anomaly(True):
+    (w * w).sum().backward()
+w.grad
+
 # %% netcl.core.BufferHandle
 type(nc.ones(3).pool_handle).__name__  # None on NumPy
 

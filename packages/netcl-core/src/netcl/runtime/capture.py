@@ -30,13 +30,12 @@ from netcl.core.graph.call import replaced, tensors_in
 from netcl.core.ops_table.dispatch import assign
 from netcl.core.process.hook_stack import settle
 from netcl.core.storage.gradients import Shared
-from netcl.core.storage.views import ViewStorage
+from netcl.core.storage.views import ViewStorage, is_of_the_program
 from netcl.core.tensor import Tensor
 from netcl.ops import random
 from netcl.runtime.arguments import Arguments, has_inner_tensors, leaves
 from netcl.runtime.dependencies import Dependencies
 from netcl.runtime.exchange import Exchange
-from netcl.runtime.prediction.program_arrays import is_of_the_program
 
 __all__ = ["CapturedStep", "Replay", "barrier", "capture", "is_capturing", "written_so_far"]
 

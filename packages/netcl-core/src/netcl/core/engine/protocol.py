@@ -396,10 +396,12 @@ class DeviceBackend(Protocol):
         cell: TensorT | None,
         *,
         reverse: bool,
+        keeps: bool = True,
     ) -> tuple[TensorT, TensorT, TensorT]:
         """Returns all steps of a recurrent net, ``lstm``, ``gru``, ``tanh`` or ``relu``, over the products x (T, N,
         gates H): its states and cells (T, N, H), and what its gates became, (T, N, 4 H): i f g o, or r z n and the
-        state's part of n. What a kind lacks is empty.
+        state's part of n. What a kind lacks is empty, and without ``keeps`` what the gates became, which gradients
+        alone read.
         """
         ...
 

@@ -12,7 +12,10 @@ import math
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from sys import getrefcount
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from netcl.core.errors import DTypeError, UnsupportedError
 from netcl.core.layout import contiguous_strides
@@ -296,6 +299,18 @@ def root_tensor(tensor: Any) -> Any:
     """The flat tensor of all elements that ``tensor`` is a view of; ``tensor`` itself if it is no view."""
     storage = tensor._storage
     return _tensor(storage, storage.root) if type(storage) is ViewStorage else tensor
+
+
+def is_of_the_program(tensor: Any) -> bool:
+    """Returns True if ``tensor`` is on memory of the host that the program can write, as of ``from_numpy(array)``."""
+    upload = root_of(tensor).upload
+    array = None if upload is None else upload.host_ref
+    if array is None:
+        return False
+    # References of the array: ``upload``, the engine's, this name, and the argument.
+    if getrefcount(array) > 4:
+        return True
+    return array.base is not None and (not isinstance(array.base, np.ndarray) or getrefcount(array.base) > 2)
 
 
 def geometry_of(tensor: Any) -> Geometry | None:

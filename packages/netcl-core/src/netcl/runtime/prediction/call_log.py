@@ -12,11 +12,10 @@ from netcl.core.process.grad_mode import state
 from netcl.core.process.hook_stack import hooks_of_thread
 from netcl.core.storage import gradients
 from netcl.core.storage.data import TensorData
-from netcl.core.storage.views import ViewStorage, geometry_of, root_of
+from netcl.core.storage.views import ViewStorage, geometry_of, is_of_the_program, root_of
 from netcl.core.tensor import Tensor, in_place
 from netcl.core.tensor.generator import default_generator
 from netcl.runtime.prediction.calls import Call, Made, Outside, Slot, Unpredictable, described, run_call
-from netcl.runtime.prediction.program_arrays import is_of_the_program
 
 __all__ = ["READ_GRADIENT", "PeriodLog", "Result", "block_of", "check_modes", "ends_here"]
 

@@ -17,7 +17,7 @@ from netcl.core.process.hook_stack import PREDICTOR, hooks_of_thread
 from netcl.core.storage import gradients
 from netcl.core.storage.data import TensorData
 from netcl.core.storage.storage import Storage, lock
-from netcl.core.storage.views import ViewStorage, root_of
+from netcl.core.storage.views import ViewStorage, is_of_the_program, root_of
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.deferred import set_error
 from netcl.core.tensor.generator import default_generator, predict_draws, predicted_draws
@@ -32,7 +32,7 @@ from netcl.runtime.prediction.call_log import (
 )
 from netcl.runtime.prediction.calls import Call, Outside, Slot, filled
 from netcl.runtime.prediction.interrupts import Uninterrupted
-from netcl.runtime.prediction.program_arrays import ProgramArrays, is_of_the_program
+from netcl.runtime.prediction.program_arrays import ProgramArrays
 from netcl.runtime.prediction.report import Report
 from netcl.runtime.prediction.stretch import Stretch, as_view, run_again
 

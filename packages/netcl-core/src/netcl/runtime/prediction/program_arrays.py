@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -12,21 +11,9 @@ import numpy as np
 from netcl.core.storage.host import view
 from netcl.core.storage.views import geometry_of, root_of
 
-__all__ = ["ProgramArrays", "is_of_the_program"]
+__all__ = ["ProgramArrays"]
 
 Array = np.ndarray[Any, Any]
-
-
-def is_of_the_program(tensor: Any) -> bool:
-    """Returns True if ``tensor`` is on memory of the host that the program can write, as of ``from_numpy(array)``."""
-    upload = root_of(tensor).upload
-    array = None if upload is None else upload.host_ref
-    if array is None:
-        return False
-    # References of the array: ``upload``, the engine's, this name, and the argument.
-    if getrefcount(array) > 4:
-        return True
-    return array.base is not None and (not isinstance(array.base, np.ndarray) or getrefcount(array.base) > 2)
 
 
 def _elements(tensor: Any) -> Array | None:

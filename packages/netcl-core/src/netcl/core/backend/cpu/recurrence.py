@@ -42,12 +42,14 @@ def _forward(
             i, f, g, o = _logistic(i), _logistic(f), np.tanh(g), _logistic(o)
             c = cells[now] = f * c + i * g
             h = out[now] = o * np.tanh(c)
-            kept[now] = np.concatenate([i, f, g, o], -1)
+            if kept.size:
+                kept[now] = np.concatenate([i, f, g, o], -1)
         elif kind == "gru":
             (xr, xz, xn), (hr, hz, q) = np.split(x[now], 3, -1), np.split(product, 3, -1)
             r, z = _logistic(xr + hr), _logistic(xz + hz)
             fresh = np.tanh(xn + r * q)
-            kept[now] = np.concatenate([r, z, fresh, q], -1)
+            if kept.size:
+                kept[now] = np.concatenate([r, z, fresh, q], -1)
             h = out[now] = (1 - z) * fresh + z * h
         else:
             h = out[now] = np.tanh(x[now] + product) if kind == "tanh" else np.maximum(x[now] + product, 0)
@@ -112,12 +114,13 @@ def recurrence(
     bias: TensorData | None,
     cell: TensorData | None,
     reverse: bool,
+    keeps: bool = True,
 ) -> tuple[TensorData, TensorData, TensorData]:
     """Runs all steps of a network of ``kind`` (see ``DeviceBackend.recurrence``)."""
     steps, n, hidden = *x.shape[:2], state.shape[-1]
     out = engine.empty((steps, n, hidden), x.dtype)
     cells = engine.empty((steps, n, hidden) if kind == "lstm" else (0,), x.dtype)
-    kept = engine.empty((steps, n, 4 * hidden) if kind in ("lstm", "gru") else (0,), x.dtype)
+    kept = engine.empty((steps, n, 4 * hidden) if keeps and kind in ("lstm", "gru") else (0,), x.dtype)
     arrays = [_storage(tensor) for tensor in (x, weight, state, bias, cell, out, cells, kept)]
     engine.launch(_forward, kind, *arrays, reverse)
     return out, cells, kept

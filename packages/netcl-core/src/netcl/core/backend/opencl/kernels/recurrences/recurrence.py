@@ -167,9 +167,7 @@ def recurrence(
     reverse: bool,
     keeps: bool = True,
 ) -> tuple[TensorData, TensorData, TensorData]:
-    """Computes all steps of a net of ``kind`` (see ``DeviceBackend.recurrence``); without ``keeps`` the last result,
-    which only gradients read, is empty.
-    """
+    """Computes all steps of a net of ``kind`` (see ``DeviceBackend.recurrence``)."""
     steps, n, _ = x.shape
     hidden = state.shape[-1]
     device, dtype = traits(engine), x.dtype
