@@ -493,7 +493,7 @@ def _passed_on(context: GradContext, node: GradNode, grads: list[Any], wanted: S
 
 def packed(saved: tuple[Any, ...]) -> tuple[Any, ...]:
     """The tensors that a node saves, packed by the innermost hooks of this thread, if it has some."""
-    if not state.packs:
+    if not packing_here.hooks:
         return saved
     tensors = [value.tensor() if type(value) is Recomputed else value for value in saved]
     return tuple([Packed(value, *packing_here.hooks[-1]) if isinstance(value, Tensor) else value for value in tensors])

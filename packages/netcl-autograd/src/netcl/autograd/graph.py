@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from netcl.autograd.compiler.captured_graph import CompiledGraph as CompiledGraph
 from netcl.autograd.grad_node import AccumulateGrad, GradNode, edge_of, packing, packing_here
 from netcl.autograd.mode import state
+from netcl.autograd.prediction import settle
 from netcl.core import Tensor
 
 
@@ -21,6 +22,7 @@ def saved_tensors_hooks(pack_hook: Callable[[Tensor], Any], unpack_hook: Callabl
     """
     if packing_here.refusal is not None:
         raise RuntimeError(packing_here.refusal)
+    settle("hooks on saved tensors")  # predicted calls were made before the block
     outer = packing_here.hooks
     packing_here.hooks = (*outer, (pack_hook, unpack_hook))
     state.packs = True
