@@ -36,6 +36,7 @@ from netcl.profiling import profile
 from netcl.runtime import prediction
 from netcl.runtime.capture import Replay
 from netcl.runtime.prediction.predicted_period import PredictedPeriod
+from netcl.runtime.prediction.predictor import PLACES
 
 pytestmark = pytest.mark.level("capture")
 
@@ -1400,3 +1401,24 @@ def test_predicted_calls_that_are_computed_in_a_block_are_not_of_it(block: str) 
         net.seen.append(out)
 
     assert same(loop)
+
+
+def test_a_batch_that_a_loader_stacks_of_views_is_one_input(replays: Callable[[], int]) -> None:
+    nets = []
+
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.data = net.tensor(40, 8)  # type: ignore[attr-defined]
+            nets.append(net)
+        rows = net.rng.integers(0, 40, 16)
+        x = nc.stack([net.data[int(row)] for row in rows])  # type: ignore[attr-defined]
+        net.optimizer.zero_grad()
+        loss = net.out(x).square().mean()
+        loss.backward()
+        net.optimizer.step()
+        net.seen.append(loss)
+
+    assert same(loop)
+    assert replays() >= STEPS // 2
+    (place,) = vars(nets[0].optimizer)[PLACES].values()
+    assert len(place.stretch.inputs) == 1

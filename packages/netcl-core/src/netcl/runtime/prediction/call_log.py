@@ -22,6 +22,7 @@ __all__ = ["READ_GRADIENT", "PeriodLog", "Result", "block_of", "check_modes", "e
 READ_GRADIENT: Any = in_place.read_gradient.__wrapped__  # type: ignore[attr-defined]
 SET_GRADIENT: Any = in_place.set_gradient.__wrapped__  # type: ignore[attr-defined]
 _CALLS_MAX = 20_000
+_JOINED = 8  # views from outside in a call that joins them, from which on it is run at once
 _AUTOCAST = 1  # the rank of the only hooks below the predictor that do not see the calls themselves
 
 
@@ -243,6 +244,9 @@ class PeriodLog:
             raise Unpredictable("a gradient is used by itself")
         if any((t._storage is not s or t.shape != shape) for t, (s, shape) in zip(self.outside, self._memory)):
             raise Unpredictable("a tensor from outside is put on other memory")
+        for call in self.calls:
+            if self._joins_views(call):
+                raise Selection(call.target)
         results: list[Result] = []
         roots = {id(root_of(tensor)) for tensor in self.outside}
         places: dict[int, int] = {}  # by storage: the slot of its first result
@@ -278,6 +282,18 @@ class PeriodLog:
             results.append(Result(slot, node, tensor._storage.version, base=tensor._base, same=same))
         return results
 
+    def _joins_views(self, call: Call) -> bool:
+        """Returns True for a call on a list of views from outside, as of a loader that stacks a batch: run at once, it
+        is one copy, but as inputs of a stretch each view is a copy of its own.
+        """
+        operands = call.args[0] if isinstance(call.target, OpRow) and call.args else None
+        if not isinstance(operands, (list, tuple)) or len(operands) < _JOINED:
+            return False
+        tensors = [self.outside[each.number] for each in operands if type(each) is Outside]
+        return len(tensors) == len(operands) and all(
+            type(tensor._storage) is ViewStorage and not tensor._requires_grad for tensor in tensors
+        )
+
 
 def _leaf_of(call: Call) -> int | None:
     """Returns the number from outside of the leaf whose gradient a call reads; None for another call."""
@@ -290,8 +306,8 @@ def _leaf_of(call: Call) -> int | None:
 
 
 class Selection(Unpredictable):
-    """A call of ``target`` on tensors from outside gives an alias of one that outlives the period: it has to be run at
-    once.
+    """A call of ``target`` on tensors from outside has to be run at once: it gives an alias of one that outlives the
+    period, or joins views of them.
     """
 
     def __init__(self, target: Any) -> None:
