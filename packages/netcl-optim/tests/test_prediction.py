@@ -1422,3 +1422,19 @@ def test_a_batch_that_a_loader_stacks_of_views_is_one_input(replays: Callable[[]
     assert replays() >= STEPS // 2
     (place,) = vars(nets[0].optimizer)[PLACES].values()
     assert len(place.stretch.inputs) == 1
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_other_gradients_stay_where_a_value_is_read_after_one_was_set(which: int) -> None:
+    def loop(net: Net, number: int) -> None:
+        parameter = net.parameters[which]
+        if 1 <= number <= 4:
+            parameter.grad = parameter.grad * 2.0
+        x = net.tensor(4, 8)
+        net.seen.append(ag.matmul(x * 2.0, x.t()).sum().item())
+        net.seen.extend(None if p.grad is None else p.grad.numpy() for p in net.parameters)
+        net.optimizer.zero_grad()
+        net.out(x).square().mean().backward()
+        net.optimizer.step()
+
+    assert same(loop)

@@ -17,7 +17,7 @@ from netcl.core.tensor import Tensor, in_place
 from netcl.core.tensor.generator import default_generator
 from netcl.runtime.prediction.calls import Call, Made, Outside, Slot, Unpredictable, described, run_call
 
-__all__ = ["READ_GRADIENT", "PeriodLog", "Result", "block_of", "check_modes", "ends_here"]
+__all__ = ["READ_GRADIENT", "SET_GRADIENT", "PeriodLog", "Result", "block_of", "check_modes", "ends_here"]
 
 READ_GRADIENT: Any = in_place.read_gradient.__wrapped__  # type: ignore[attr-defined]
 SET_GRADIENT: Any = in_place.set_gradient.__wrapped__  # type: ignore[attr-defined]

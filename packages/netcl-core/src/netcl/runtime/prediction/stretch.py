@@ -18,7 +18,7 @@ from netcl.core.storage.views import Geometry, ViewStorage, root_of
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.in_place import copy
 from netcl.runtime.capture import CapturedStep, Replay, barrier, written_so_far
-from netcl.runtime.prediction.call_log import PeriodLog, Result
+from netcl.runtime.prediction.call_log import READ_GRADIENT, SET_GRADIENT, PeriodLog, Result
 from netcl.runtime.prediction.calls import (
     Call,
     Outside,
@@ -327,6 +327,13 @@ class Stretch:
         """
         for gradient in self.held_gradients():
             _leave(gradient, always=True)
+
+    def clears_gradients(self, position: int) -> bool:
+        """Returns True if a call before ``position`` is a ``zero_grad``, a backward pass or the like, not only a
+        gradient that the program reads or sets.
+        """
+        targets = [call.target for call in self.calls[:position]]
+        return any(getattr(t, "changes_gradients", False) and t not in (READ_GRADIENT, SET_GRADIENT) for t in targets)
 
     def held_gradients(self) -> list[Any]:
         """Returns the gradients of the last replay that their parameters still have."""
