@@ -351,7 +351,7 @@ class PredictedPeriod:
         ends = self.stretch.ends
         if position not in ends or ends.index(position) < self._part:
             return False
-        if self.guarded and not (self._begins or self.stretch.clears_gradients(position)):
+        if self.guarded and not self._begins and position < self.stretch.clears_gradients:
             return False  # a replay drops the gradients of before, which the program may still read
         outer, guarded, marked = hooks_of_thread.state, self.guarded, list(self._marked)
         hooks_of_thread.state = False, ()

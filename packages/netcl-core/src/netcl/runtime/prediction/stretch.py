@@ -328,12 +328,14 @@ class Stretch:
         for gradient in self.held_gradients():
             _leave(gradient, always=True)
 
-    def clears_gradients(self, position: int) -> bool:
-        """Returns True if a call before ``position`` is a ``zero_grad``, a backward pass or the like, not only a
-        gradient that the program reads or sets.
+    @cached_property
+    def clears_gradients(self) -> int:
+        """The position after the first ``zero_grad``, backward pass or the like: a call that changes gradients, and is
+        not one that the program reads or sets.
         """
-        targets = [call.target for call in self.calls[:position]]
-        return any(getattr(t, "changes_gradients", False) and t not in (READ_GRADIENT, SET_GRADIENT) for t in targets)
+        own = READ_GRADIENT, SET_GRADIENT
+        changes = (getattr(c.target, "changes_gradients", False) and c.target not in own for c in self.calls)
+        return next((at + 1 for at, changed in enumerate(changes) if changed), len(self.calls))
 
     def held_gradients(self) -> list[Any]:
         """Returns the gradients of the last replay that their parameters still have."""
