@@ -131,8 +131,9 @@ class Extension:
         for table, factors, new in zip((keys, values), scales, rows):
             tables, packed = (factors, table), quantize(new, "Q8_0")
             flat = [self._write(part, new_part) for part, new_part in zip(tables, packed.parts)]
-            numbers = PackedTensor(flat, (table.size // table.shape[-1], table.shape[-1]), "Q8_0").unpack(k.dtype)
-            read.append(ag.reshape(numbers, table.shape))
+            if not self.is_first:
+                numbers = PackedTensor(flat, (table.size // table.shape[-1], table.shape[-1]), "Q8_0").unpack(k.dtype)
+                read.append(ag.reshape(numbers, table.shape))
         return (k, v) if self.is_first else (read[0], read[1])
 
     def _write(self, table: Tensor, new: Tensor) -> Tensor:
