@@ -173,6 +173,97 @@ def test_numbers_drawn_in_the_shape_of_a_tensor(draw: Callable[[Tensor], Tensor]
     assert replays() > STEPS // 2
 
 
+def weighted(weight: Callable[[Net, int, Tensor], Tensor]) -> Callable[[Net, int], None]:
+    """Returns a loop in which the result of the network goes through ``weight(net, number, out)``."""
+
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        weight(net, number, net.out(net.tensor(4, 8))).square().mean().backward()
+        net.optimizer.step()
+
+    return loop
+
+
+def _written(out: Tensor, number: float) -> Tensor:
+    y = out.clone()
+    y *= number
+    return y.sub_(number)
+
+
+def _listed(out: Tensor, value: float) -> Tensor:
+    y = out.clone()
+    y[:, [0, 2]] = value
+    y[[1, 0]] = y[[0, 1]] * 2.0
+    return y
+
+
+@pytest.mark.parametrize(
+    "weight",
+    [
+        pytest.param(lambda net, number, out: out * (0.1 * number) + (1 - number / 50) * out, id="factor"),
+        pytest.param(lambda net, number, out: (out + 0.01 * number) / (1.5 + number), id="addend, divisor"),
+        pytest.param(lambda net, number, out: number - out, id="whole number"),
+        pytest.param(lambda net, number, out: _written(out, 1.0 + 0.1 * number), id="in place"),
+        pytest.param(lambda net, number, out: out * min(1.0, 2.0 - number / 8), id="constant at first"),
+        pytest.param(lambda net, number, out: out / (1.0 + float(out.detach().abs().max().item())), id="read"),
+        pytest.param(lambda net, number, out: out.double() * (0.1 * number), id="float64"),
+    ],
+)
+def test_numbers_of_the_program_differ_in_each_step(weight: Any, replays: Callable[[], int]) -> None:
+    assert same(weighted(weight), steps=20)
+    assert replays() >= 8
+
+
+@pytest.mark.parametrize(
+    "weight",
+    [
+        pytest.param(lambda net, number, out: out * int(1e9 + number), id="not exact in float32"),
+        pytest.param(lambda net, number, out: out ** (1.0 + number % 3), id="power"),
+        pytest.param(lambda net, number, out: out.bfloat16() * (0.1 * number), id="half type"),
+    ],
+)
+def test_other_numbers_that_differ_are_not_predicted(weight: Any, replays: Callable[[], int]) -> None:
+    assert same(weighted(weight))
+    assert replays() == 0
+
+
+def test_another_number_for_the_program_is_not_one_of_a_tensor() -> None:
+    """A tensor, a bool or a text in the place of a number is another call."""
+    weights = {7: nc.tensor(0.5), 9: True}
+    assert same(weighted(lambda net, number, out: out * weights.get(number, 0.1 * number)), steps=16)
+
+
+@pytest.mark.parametrize(
+    "weight",
+    [
+        pytest.param(lambda net, number, out: out[[2, 0, 0]], id="list"),
+        pytest.param(lambda net, number, out: out[:, [7, -1, 3]], id="list behind a slice"),
+        pytest.param(lambda net, number, out: out[np.array([1, 3])], id="array"),
+        pytest.param(lambda net, number, out: out[[True, False, True, True]], id="bools"),
+        pytest.param(lambda net, number, out: _listed(out, 0.5), id="written"),
+    ],
+)
+def test_lists_of_indices_are_predicted(weight: Any, replays: Callable[[], int]) -> None:
+    assert same(weighted(weight))
+    assert replays() >= STEPS - 5
+
+
+def test_lists_of_other_indices_are_other_calls() -> None:
+    assert same(weighted(lambda net, number, out: out[[0, 1 + (number > AT)]]))
+    assert same(weighted(lambda net, number, out: out[np.array([0, 1 + (number > AT)])]))
+
+
+def test_an_index_out_of_range_in_a_predicted_step() -> None:
+    def weight(net: Net, number: int, out: Tensor) -> Tensor:
+        try:
+            return out[[0, 9 if number == AT else 1]]
+        except IndexError as error:
+            net.seen.append(str(error))
+            return out
+
+    assert same(weighted(weight))
+
+
 def test_a_read_in_the_middle_of_a_step() -> None:
     def loop(net: Net, number: int) -> None:
         loss = net.step()

@@ -99,6 +99,41 @@ def _scaled_constant(loop: State, x: Any) -> Any:
     return x * (1.0 + 0.125 * (loop.number % 2))
 
 
+def _annealed(loop: State, x: Any) -> Any:
+    number, kind = 0.75 + 0.01 * loop.number, loop.loop.seed % 6
+    if kind == 0:
+        return x * number + (number - x) * 0.1
+    if kind == 1:
+        return x / number + (loop.number // 3) * 0.1
+    if kind == 2:
+        return number * x - loop.number
+    if kind == 3:
+        return x + number * 0.5 if loop.number > 5 else x + 0.5  # constant at first
+    if kind == 4:
+        return 0.1 / (x * x + number) + x
+    y = x.clone()
+    y *= number
+    return y.sub_(number * 0.1)
+
+
+def _by_a_read(loop: State, x: Any) -> Any:
+    return x / (1.0 + float(x.detach().abs().max().item()))
+
+
+def _listed(loop: State, x: Any) -> Any:
+    columns, kind = [*range(1, WIDTH), 0], loop.loop.seed % 4
+    if kind == 0:
+        return x[:, columns]
+    if kind == 1:
+        return x[:, np.array(columns)] + x[[0, -1, 0]].mean(0)
+    if kind == 2:
+        return x + x[:, [True, False] * (WIDTH // 2)].mean() + x[[0, 1], [2, -1]].sum()
+    y = x.clone()
+    y[:, [0, 2]] = 0.5
+    y[[1, 0]] = y[[0, 1]] * 0.5
+    return y
+
+
 def _penalty_inside(loop: State, x: Any) -> Any:
     y = x.detach().requires_grad_()
     (slope,) = loop.lib.grad((loop.lib.tanh(y) * x).sum(), [y], create_graph=True)
@@ -143,6 +178,9 @@ OWN_LAYERS: dict[str, Callable[[State, Any], Any]] = {
     "static copy": _detached_copy,
     "out": _out,
     "alternating": _scaled_constant,
+    "annealed": _annealed,
+    "by a read": _by_a_read,
+    "listed": _listed,
     "penalty inside": _penalty_inside,
     "inner backward": _inner_backward,
     "dropout op": lambda loop, x: loop.lib.F.dropout(x, 0.3, training=loop.net.training),

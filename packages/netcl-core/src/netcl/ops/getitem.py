@@ -301,7 +301,7 @@ def index_put(x: Tensor, indices: Sequence[Any], values: Any, accumulate: bool =
     if not any(map(is_array, items)):
         raise OutOfRangeError(f"{op}: indices hold one tensor, array or list at least")
     if not isinstance(values, Tensor):
-        values = engine.tensor(*to_storage(values, x.dtype))
+        values = _value(x, values)
     engine_of(op, x, values)
     chosen = select_by(op, items, x.shape)
     positions = row_positions(op, engine, chosen)

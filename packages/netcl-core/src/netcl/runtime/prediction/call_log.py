@@ -177,6 +177,11 @@ class PeriodLog:
         made = self._storages.get(id(root))
         return (made is not None and made() is root) or any(root_of(other) is root for other in self.outside)
 
+    def dtype_of(self, reference: Slot | Outside) -> Any:
+        """Returns the dtype of the tensor that an argument refers to."""
+        at = reference.number
+        return self._made[at][1].dtype if type(reference) is Slot else self.outside[at].dtype
+
     def _slot(self, tensor: Any) -> Made | None:
         entry = self._slots.get(id(tensor))
         return entry[1] if entry is not None and entry[0]() is tensor else None

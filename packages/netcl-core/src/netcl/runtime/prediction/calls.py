@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +15,21 @@ from netcl.core.ops_table.table import OpRow
 from netcl.core.storage.data import TensorData
 from netcl.core.storage.views import Geometry
 
-__all__ = ["Call", "Made", "Outside", "Slot", "Unpredictable", "described", "equal", "filled", "results_of", "run_call"]
+__all__ = [
+    "Call",
+    "Made",
+    "Number",
+    "Outside",
+    "Slot",
+    "Unpredictable",
+    "described",
+    "equal",
+    "filled",
+    "is_number",
+    "results_of",
+    "run_call",
+    "same_array",
+]
 
 
 class Unpredictable(CaptureError):
@@ -33,6 +48,17 @@ class Outside:
     """The ``number``-th tensor that the calls of a period use and do not make."""
 
     number: int
+
+
+@dataclass(frozen=True)
+class Number:
+    """An operand that is another number in each period: its place among them, its value in the logged period, and the
+    dtype in which kernels compute with it.
+    """
+
+    number: int = field(compare=False)
+    value: float = field(compare=False)
+    dtype: Any
 
 
 @dataclass(frozen=True)
@@ -57,6 +83,7 @@ class Made:
 class Call:
     """One call of a period: of a row of the op table, with its flag ``record``, or of an event.
 
+    ``checks`` are of the arguments: (0, slot), (1, number from outside), (2, template) or (3, place of a number).
     ``event``: it is no call of a row. ``enabled`` and ``block`` are the modes: is grad enabled, and the number of the
     autocast block in the period. ``draws``: it takes random numbers. ``ends``: the step that ends the period is taken
     inside of it. ``made`` are the tensors that the call makes, ``written`` the numbers of tensors from outside that it
@@ -77,7 +104,7 @@ class Call:
     rewritten: tuple[int, ...] = ()
     last_uses: tuple[int, ...] = ()  # slots that no later call reads
     event: bool = field(init=False)
-    checks: tuple[tuple[int, Any], ...] = ()  # of the arguments: (0, slot), (1, number from outside) or (2, template)
+    checks: tuple[tuple[int, Any], ...] = ()
 
     def __post_init__(self) -> None:
         self.event = not isinstance(self.target, OpRow)
@@ -101,11 +128,21 @@ class Call:
 
 
 _VALUES = (int, float, str, bool, type(None), slice, type(...), np.generic)
+_EXACT = 1 << 24  # whole numbers up to it are exact in float32
+_LARGEST = 3e38
+_ARRAY_BYTES = 1 << 16  # of an array of indices that is compared in each period
+
+
+def is_number(value: Any) -> bool:
+    """Returns True for a number with which a kernel computes as with an element of a float tensor."""
+    if type(value) is int:
+        return -_EXACT <= value <= _EXACT
+    return type(value) is float and (abs(value) <= _LARGEST or not math.isfinite(value))
 
 
 def described(value: Any, reference: Callable[[Any], Any]) -> Any:
-    """Returns ``value`` with ``reference(tensor)`` in the place of each tensor in it; raises Unpredictable for data of
-    the host, which may change.
+    """Returns ``value`` with ``reference(tensor)`` in the place of each tensor in it, and with copies of arrays of
+    indices; raises Unpredictable for other data of the host, which may change.
     """
     if isinstance(value, TensorData):
         return reference(value)
@@ -114,6 +151,8 @@ def described(value: Any, reference: Callable[[Any], Any]) -> Any:
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     if isinstance(value, dict):
         return {key: described(item, reference) for key, item in value.items()}
+    if type(value) is np.ndarray and value.dtype.kind in "biu" and value.nbytes <= _ARRAY_BYTES:
+        return value.copy()
     if isinstance(value, (np.ndarray, Iterator)):
         raise Unpredictable(f"an argument is a {type(value).__name__}")
     return value
@@ -132,10 +171,12 @@ def equal(template: Any, value: Any, same: Callable[[Any, Any], bool]) -> bool:
         return False
     if kind is float:
         return bool(template == value and (value != 0.0 or str(template) == str(value)))
-    if isinstance(template, _VALUES):
+    if isinstance(template, (*_VALUES, Number)):
         return bool(template == value)
     if isinstance(template, (list, tuple)):
         return len(template) == len(value) and all(equal(a, b, same) for a, b in zip(template, value))
+    if kind is np.ndarray:
+        return same_array(template, value)
     if kind is dict:
         return list(template) == list(value) and all(
             equal(a, b, same) for a, b in zip(template.values(), value.values())
@@ -143,10 +184,15 @@ def equal(template: Any, value: Any, same: Callable[[Any, Any], bool]) -> bool:
     return False
 
 
+def same_array(template: Any, value: Any) -> bool:
+    """Returns True for two arrays of equal dtype, shape and elements."""
+    return bool(template.dtype == value.dtype and np.array_equal(template, value))
+
+
 def filled(template: Any, tensor_of: Callable[[Any], Any]) -> Any:
     """Returns the described ``template`` with ``tensor_of(reference)`` in the place of each reference."""
     kind = type(template)
-    if kind is Slot or kind is Outside:
+    if kind is Slot or kind is Outside or kind is Number:
         return tensor_of(template)
     if isinstance(template, (list, tuple)):
         items = [filled(item, tensor_of) for item in template]

@@ -45,6 +45,8 @@ class Place:
             self.change = methodcaller("divided", missed, pending.held)
         elif stretch is not None and varied is not None and stretch.can_vary(varied):
             self.change = methodcaller("varying", varied)
+        elif stretch is not None and pending.differs is not None and stretch.can_differ(pending.differs):
+            self.change = methodcaller("differing", pending.differs)
         else:
             self.fail()
 

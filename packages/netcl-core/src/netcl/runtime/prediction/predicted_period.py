@@ -7,6 +7,8 @@ from contextlib import nullcontext
 from sys import getrefcount
 from typing import Any
 
+from numpy import ndarray
+
 from netcl.core.dtypes import DType
 from netcl.core.errors import CaptureError, OutOfMemoryError
 from netcl.core.ops_table import modes
@@ -30,7 +32,7 @@ from netcl.runtime.prediction.call_log import (
     ends_here,
     is_special,
 )
-from netcl.runtime.prediction.calls import Call, Outside, Slot, filled
+from netcl.runtime.prediction.calls import Call, Outside, Slot, filled, is_number, same_array
 from netcl.runtime.prediction.interrupts import Uninterrupted
 from netcl.runtime.prediction.program_arrays import ProgramArrays
 from netcl.runtime.prediction.report import Report
@@ -57,6 +59,8 @@ class PredictedPeriod:
         self.missed: int | None = None  # the position of a read that ended the prediction
         self.held: list[int] = []  # the slots that the program referred to there
         self.varied: int | None = None  # a tensor from outside that was another one than in the periods of the log
+        self.differs: int | None = None  # the position of a call with another number
+        self.numbers: list[Any] = [None] * len(stretch.numbers)
         self.later: gradients.Mark = gradients.Mark("known once the predicted calls are computed", self)
         self._marked: list[Storage] = []
         self._replay: Replay | None = None
@@ -65,6 +69,7 @@ class PredictedPeriod:
         self._begins = False  # from gradients that are there, which calls so far have used
         self._made = 0  # slots
         self._bound: set[int] = set()
+        self._numbers: list[Any] = []  # tensors of the numbers that are bound, which a replay reads
         self._before: list[tuple[Any, Any, int]] = []
         self._offset = 0
         self._report = report
@@ -132,7 +137,13 @@ class PredictedPeriod:
                         return MISS
                 elif self._arrays is not None and not self._arrays.unchanged(expected):
                     return MISS
+            elif kind == 3:
+                if not is_number(value):
+                    return MISS
+                self.numbers[expected] = value
             elif expected is not value and not self._equal(expected, value):
+                if is_number(value) and is_number(expected):
+                    self.differs = position
                 return MISS
         if kwargs or call.kwargs:
             if len(kwargs) != len(call.kwargs):
@@ -214,6 +225,8 @@ class PredictedPeriod:
             return bool(template == value)
         if kind is float:
             return bool(template == value and (value != 0.0 or str(template) == str(value)))
+        if kind is ndarray:
+            return same_array(template, value)
         if isinstance(template, (tuple, list)):
             if len(template) != len(value):
                 return False
@@ -325,7 +338,7 @@ class PredictedPeriod:
                     for call in calls:
                         hooks_of_thread.state = False, self.hooks[call.block]
                         grad_state.enabled = call.enabled
-                        for number, result in run_again(call, slots, self.outside):
+                        for number, result in run_again(call, slots, self.outside, self.numbers):
                             tensor = slots[number] = self.slots[number]
                             placeholder = tensor._storage
                             _become(tensor, result)
@@ -366,6 +379,11 @@ class PredictedPeriod:
                 if value is not None and number not in self._bound:
                     replay.bind(at, value if self._arrays is None else self._arrays.copy_of(number, value))
                     self._bound.add(number)
+            for place in range(len(self._numbers), len(self.numbers)):
+                if self.numbers[place] is None:
+                    break
+                self._numbers.append(self.stretch.number_tensor(place, self.numbers[place]))
+                replay.bind(len(self.stretch.inputs) + place, self._numbers[-1])
             if not self._begins and (guarded or position == len(self.stretch.calls)):
                 self.stretch.take_gradients(replay)
                 self._begins = True
@@ -474,6 +492,7 @@ class PredictedPeriod:
         self.slots.clear()
         self.outside.clear()
         self._before.clear()
+        self._numbers.clear()
         self._replay = self._arrays = None
 
     def _outlives(self, result: Result) -> None:

@@ -29,7 +29,7 @@ from netcl.runtime.prediction.calls import Unpredictable, run_call
 from netcl.runtime.prediction.place import FAILURES, Place
 from netcl.runtime.prediction.predicted_period import MISS, PredictedPeriod
 from netcl.runtime.prediction.report import Report
-from netcl.runtime.prediction.stretch import Stretch, alike, selection_of
+from netcl.runtime.prediction.stretch import Stretch, alike, find_numbers, selection_of
 
 PLACES = "_predicted_places"  # the attribute of an optimizer; copies have none
 
@@ -329,6 +329,8 @@ class ThreadPredictor:
             before, place.before = place.before, log
             try:
                 results = log.close()
+                if before is not None:
+                    find_numbers(before, log)
                 selection = None if before is None else selection_of(before, log)
                 if selection is not None:
                     place.select(selection)

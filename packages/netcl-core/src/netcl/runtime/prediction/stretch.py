@@ -5,9 +5,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cached_property
 from sys import getrefcount
 from typing import Any
+
+import numpy as np
 
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.ops_table import dispatch, modes
@@ -15,24 +18,29 @@ from netcl.core.ops_table.table import OpRow
 from netcl.core.process.grad_mode import plain_recording, state
 from netcl.core.storage.gradients import Shared
 from netcl.core.storage.views import Geometry, ViewStorage, root_of
-from netcl.core.tensor import Tensor
+from netcl.core.tensor import Tensor, in_place
 from netcl.core.tensor.in_place import copy
 from netcl.runtime.capture import CapturedStep, Replay, barrier, written_so_far
 from netcl.runtime.prediction.call_log import READ_GRADIENT, SET_GRADIENT, PeriodLog, Result
 from netcl.runtime.prediction.calls import (
     Call,
+    Number,
     Outside,
     Slot,
     Unpredictable,
     equal,
     filled,
+    is_number,
     results_of,
     run_call,
 )
 
-__all__ = ["Stretch", "alike"]
+__all__ = ["Stretch", "alike", "find_numbers"]
 
 _VARIED = 8  # inputs that were the same objects in both logged periods
+_NUMBERS = 32  # numbers that differ in each period: each is an upload
+_ARITHMETIC = frozenset(("add", "sub", "mul", "div"))
+_ASSIGN: Any = in_place.assign.__wrapped__  # type: ignore[attr-defined]
 # A GPU starts on parts of a period: after so many of the calls before the backward pass, if they are many.
 _STARTS, _LEAST_CALLS = (0.05, 0.2, 0.5), 64
 
@@ -66,6 +74,41 @@ def alike(before: PeriodLog, log: PeriodLog) -> bool:
         if (x.shape, x.dtype, x._requires_grad) != (y.shape, y.dtype, y._requires_grad):
             return False
     return True
+
+
+def find_numbers(before: PeriodLog, log: PeriodLog) -> None:
+    """Replaces numbers that differ in two periods by ``Number`` in both: a weight that is annealed, a value that was
+    read on the host.
+    """
+    for a, b in zip(before.calls, log.calls[max(0, len(log.calls) - len(before.calls)) :]):
+        if a.target is not b.target:
+            return
+        for at, (x, y) in enumerate(zip(a.args, b.args)):
+            if can_change(log, b, at) and can_change(before, a, at) and not equal(x, y, operator.eq):
+                change_number(a, at)
+                change_number(b, at)
+
+
+def can_change(log: PeriodLog, call: Call, at: int) -> bool:
+    """Returns True if the operand ``at`` of a call is a number that may differ in each period: kernels of arithmetic in
+    float32 and float64 give the same bits for a tensor with this element.
+    """
+    row = call.target
+    if not isinstance(row, OpRow) or row.name not in _ARITHMETIC or call.kwargs or len(call.args) != 2:
+        return False
+    other = call.args[1 - at]
+    if not (is_number(call.args[at]) or type(call.args[at]) is Number) or type(other) not in (Slot, Outside):
+        return False
+    (made,) = call.made
+    return made.dtype in ("float32", "float64") and log.dtype_of(other) == made.dtype
+
+
+def change_number(call: Call, at: int) -> None:
+    """Replaces the operand ``at`` of a call, a number, by ``Number``."""
+    value = call.args[at]
+    if type(value) is not Number:
+        number = Number(0, value, call.made[0].dtype)
+        call.args = tuple(number if place == at else each for place, each in enumerate(call.args))
 
 
 def selection_of(before: PeriodLog, log: PeriodLog) -> Any:
@@ -121,8 +164,11 @@ class Stretch:
         self.inputs: list[int] = [number for number, tensor in enumerate(self.outside) if tensor is None]
         if any(t._requires_grad and t.grad_fn is None for t in map(log.outside.__getitem__, self.inputs)):
             raise Unpredictable("an input requires grad")
+        self.numbers: list[Number] = self._find_numbers()
         self._find_last_uses()
+        self._recorded: list[Call] = [self._with_tensors(call) for call in self.calls]
         samples = [log.outside[number] for number in self.inputs]
+        samples += [self.number_tensor(place, number.value) for place, number in enumerate(self.numbers)]
         if not samples:  # a captured step has at least one argument
             samples = [self.engine.empty((1,), "float32")]
         # The captured step finds what the calls depend on in these.
@@ -224,7 +270,7 @@ class Stretch:
             for template in (call.args, call.kwargs, call.result):
                 filled(template, note)
         kept = {result.slot for result in self.results}
-        codes = {Slot: 0, Outside: 1}
+        codes = {Slot: 0, Outside: 1, Number: 3}
         for call in self.calls:
             kinds = [codes.get(type(template), 2) for template in call.args]
             call.checks = tuple((kind, a if kind == 2 else a.number) for kind, a in zip(kinds, call.args))
@@ -236,12 +282,13 @@ class Stretch:
         outside = list(self.outside)
         for number, tensor in zip(self.inputs, inputs):
             outside[number] = tensor
+        numbers = inputs[len(self.inputs) :]
         slots: list[Any] = [None] * self.slots
         read: dict[int, Any] = {}
         stale: set[int] = set()  # copies of views that have been written since
         block = -1
         with plain_recording(), ExitStack() as stack:
-            for at, call in enumerate(self.calls):
+            for at, call in enumerate(self._recorded):
                 if at in self.barriers:
                     if stale:
                         raise Unpredictable("a view is read, written and read again")
@@ -253,7 +300,7 @@ class Stretch:
                     block = call.block
                     stack.enter_context(modes.restored(self.blocks[block]))
                 state.enabled = call.enabled
-                run_again(call, slots, outside)
+                run_again(call, slots, outside, numbers)
                 if not isinstance(call.target, OpRow) and at < len(self.calls) - 1:
                     self._note_written(at)
                 stale.update(read.keys() & call.rewritten)
@@ -295,6 +342,57 @@ class Stretch:
     def varying(self, number: int) -> Stretch:
         """Returns the same stretch with the constant from outside as an input."""
         return Stretch(*self.logs, self._all_results, self.barriers, {*self.varied, number})
+
+    def can_differ(self, position: int) -> bool:
+        """Returns True if a number of the call at ``position`` can differ in each period."""
+        log, call = self.logs[1], self.calls[position]
+        return len(self.numbers) < _NUMBERS and any(can_change(log, call, at) for at in range(len(call.args)))
+
+    def differing(self, position: int) -> Stretch:
+        """Returns the same stretch with the number of the call at ``position`` as an input."""
+        log, call = self.logs[1], self.calls[position]
+        for at in range(len(call.args)):
+            if can_change(log, call, at):
+                change_number(call, at)
+        return Stretch(*self.logs, self._all_results, self.barriers, self.varied)
+
+    def number_tensor(self, place: int, value: float) -> Any:
+        """Returns the tensor that a replay reads for the ``place``-th number that differs."""
+        dtype = self.numbers[place].dtype
+        return self.engine.tensor(np.asarray(value, str(dtype)), dtype)
+
+    def _find_numbers(self) -> list[Number]:
+        """Returns the operands that are another number in each period, which it counts."""
+        numbers: list[Number] = []
+        for call in self.calls:
+            for at, value in enumerate(call.args):
+                if type(value) is Number:
+                    numbers.append(replace(value, number=len(numbers)))
+                    call.args = (*call.args[:at], numbers[-1], *call.args[at + 1 :])
+        if len(numbers) > _NUMBERS:
+            raise Unpredictable(f"more than {_NUMBERS} numbers differ")
+        return numbers
+
+    def _with_tensors(self, call: Call) -> Call:
+        """Returns the call as it is recorded: a key with lists of indices, which would be uploaded, has tensors."""
+        row = call.target
+        if not (row is _ASSIGN or (isinstance(row, OpRow) and row.name == "getitem")) or len(call.args) < 2:
+            return call
+        key = call.args[1]
+        key = tuple(map(self._indices, key)) if type(key) is tuple else self._indices(key)
+        return replace(call, args=(call.args[0], key, *call.args[2:]))
+
+    def _indices(self, item: Any) -> Any:
+        """Returns an entry of a key, a list of indices as a tensor: those of the true elements of a list of bools."""
+        if not isinstance(item, (list, range, np.ndarray)):
+            return item
+        try:
+            array = np.asarray(item)
+        except ValueError:  # of lists of several lengths
+            return item
+        if array.dtype == bool and array.ndim == 1:
+            array = np.flatnonzero(array)
+        return self.engine.tensor(array.astype(np.int64), "int64") if array.dtype.kind in "iu" else item
 
     def constants_are_as_logged(self) -> bool:
         """Returns True if the constants have the shapes, dtypes and ``requires_grad`` of the logged periods.
@@ -385,11 +483,12 @@ def _held_gradient(parameter: Any) -> Any:
     return held.value if type(held) is Shared else held
 
 
-def run_again(call: Call, slots: list[Any], outside: Sequence[Any]) -> list[tuple[int, Any]]:
+def run_again(call: Call, slots: list[Any], outside: Sequence[Any], numbers: Sequence[Any]) -> list[tuple[int, Any]]:
     """Runs a call on tensors; puts what it makes into ``slots`` and returns it."""
+    places: dict[type, Sequence[Any]] = {Slot: slots, Outside: outside, Number: numbers}
 
     def tensor_of(reference: Any) -> Any:
-        return slots[reference.number] if type(reference) is Slot else outside[reference.number]
+        return places[type(reference)][reference.number]
 
     result = run_call(call.target, filled(call.args, tensor_of), filled(call.kwargs, tensor_of), call.record)
     made = []
