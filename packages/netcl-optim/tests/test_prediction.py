@@ -31,7 +31,7 @@ from netcl.core.storage.storage import lock
 from netcl.core.tensor.factories import from_numpy
 from netcl.nn.utils import clip_grad_norm_
 from netcl.ops.random import manual_seed, rand
-from netcl.optim import LBFGS, SGD, Adam, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from netcl.optim import LBFGS, SGD, Adam, RMSprop, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from netcl.profiling import profile
 from netcl.runtime import prediction
 from netcl.runtime.capture import Replay
@@ -273,6 +273,19 @@ def test_a_read_in_the_middle_of_a_step() -> None:
             net.seen.append(loss.item())
 
     assert same(loop)
+
+
+def test_an_option_that_is_set_after_a_read_of_the_step() -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        loss = net.out(net.tensor(4, 8)).square().mean()
+        net.seen.append(loss.item())
+        loss.backward()
+        if number == AT:
+            net.optimizer.param_groups[0]["momentum"] = 0.5  # makes a state that the step before had not
+        net.optimizer.step()
+
+    assert same(loop, optimizer=RMSprop)
 
 
 def test_a_branch_on_a_value() -> None:

@@ -134,6 +134,20 @@ def _listed(loop: State, x: Any) -> Any:
     return y
 
 
+def _left_views(loop: State, x: Any) -> Any:
+    kind = loop.loop.seed
+    if loop.left and loop.number % 3 == kind % 3:
+        if kind % 2:
+            with loop.lib.no_grad():
+                loop.left[0].mul_(0.5)
+        for number, view in enumerate(loop.left):
+            loop.read(f"left {number}", view)
+    y = x * 1.5 if kind % 7 else x.detach() * 1.5
+    first, second = y.chunk(2, 1) if kind % 4 else (y.t(), y[1:, ::2])
+    loop.left = [first, second, *([y] if kind % 5 < 2 else ())]
+    return x + first.mean() - second.sum() * 0.01
+
+
 def _penalty_inside(loop: State, x: Any) -> Any:
     y = x.detach().requires_grad_()
     (slope,) = loop.lib.grad((loop.lib.tanh(y) * x).sum(), [y], create_graph=True)
@@ -181,6 +195,7 @@ OWN_LAYERS: dict[str, Callable[[State, Any], Any]] = {
     "annealed": _annealed,
     "by a read": _by_a_read,
     "listed": _listed,
+    "left views": _left_views,
     "penalty inside": _penalty_inside,
     "inner backward": _inner_backward,
     "dropout op": lambda loop, x: loop.lib.F.dropout(x, 0.3, training=loop.net.training),
@@ -366,6 +381,7 @@ class State:
     out: Any = None
     gradient: Any = None  # that the loop refers to from one step to the next
     hidden: Any = None  # of a recurrent loop
+    left: list[Any] = field(default_factory=list)  # views that a step leaves to the next one
     total: Any = 0.0
     saved: Any = None
     around: Any = None  # makes the context of the forward pass of this step

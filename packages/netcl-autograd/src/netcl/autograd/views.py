@@ -135,18 +135,26 @@ def moved(tensor: Tensor, result: Tensor) -> None:
         place.group.add(tensor)
 
 
-def place_again(place: Any, tensor: Tensor) -> Any:
+def place_again(place: Any, tensor: Tensor, groups: dict[int, Group]) -> Any:
     """Returns the place among views of ``tensor``, which has in a later period the part of another one with ``place``.
 
-    A base has no views yet. A view gets a group of its own, whose base is gone: the base that ``place`` knows is that
-    of the other tensor.
+    ``groups`` are those of this period so far, by that of the other one: a base begins its own. The base of a view that
+    is in none of them is gone.
     """
-    if type(place) is not View:
+    if type(place) not in (View, Group):
         return None
-    view, group = copy.copy(place), Group.__new__(Group)
-    group.base, group.shape, group.edge = _gone, place.group.shape, place.group.edge
-    group.members = [weakref.ref(tensor)]
+    before = place.group if type(place) is View else place
+    group = groups.get(id(before))
+    if group is None:
+        group = groups[id(before)] = Group.__new__(Group)
+        group.base, group.shape, group.edge, group.members = _gone, before.shape, before.edge, []
+    if type(place) is not View:
+        group.base = weakref.ref(tensor)
+        group.keep_edge(tensor)
+        return group
+    view = copy.copy(place)
     view.group = group
+    group.members.append(weakref.ref(tensor))
     return view
 
 

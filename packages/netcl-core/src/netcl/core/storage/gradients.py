@@ -128,8 +128,10 @@ class Gradients(Protocol):
         """Returns a copy of the place of a tensor in a graph that is freed, for the tensor of a later period."""
         ...
 
-    def place_again(self, place: Any, tensor: Any) -> Any:
-        """Returns the place among views of ``tensor``, which has the part of one with ``place`` in a later period."""
+    def place_again(self, place: Any, tensor: Any, groups: dict[int, Any]) -> Any:
+        """Returns the place among views of ``tensor``, which has the part of one with ``place`` in a later period;
+        ``groups`` has the groups of views of that period so far.
+        """
         ...
 
     def saves_nothing(self, tensor: Any) -> bool:

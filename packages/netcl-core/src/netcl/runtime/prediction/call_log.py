@@ -64,9 +64,9 @@ class Result:
     """A tensor of a period that is computed for the program: its slot.
 
     If it ``outlives`` the period, ``node`` is its node in the graph, which has been freed, ``version`` the number of
-    writes in place into it, and ``base`` its place among the views of a tensor that is gone; else it is read there. An
-    alias is on the storage of the result of slot ``same``. ``of``: the number from outside of the leaf that has it as
-    its gradient at the end.
+    writes in place into it, and ``base`` its place among the views of a tensor; else it is read there. An alias is on
+    the storage of the result of slot ``same``, a view shows elements of the result of slot ``root``. ``of``: the number
+    from outside of the leaf that has it as its gradient at the end.
     """
 
     def __init__(
@@ -78,6 +78,7 @@ class Result:
         base: Any = None,
         same: int | None = None,
         of: int | None = None,
+        root: int | None = None,
     ) -> None:
         self.slot: int = slot
         self.node: Any = node
@@ -86,6 +87,7 @@ class Result:
         self.base: Any = base
         self.same: int | None = same
         self.of: int | None = of
+        self.root: int | None = root
 
 
 class PeriodLog:
@@ -240,8 +242,8 @@ class PeriodLog:
     def close(self) -> list[Result]:
         """Returns the tensors of the period that the program still refers to.
 
-        Raises Unpredictable if two of them show different elements of the same memory, or if one is a view with
-        strides; LeftGraph if one has a graph that a backward pass can use.
+        Raises Unpredictable if one shares its memory with a tensor from outside; LeftGraph if one has a graph that a
+        backward pass can use.
         """
         leaves = [at for at, leaf in enumerate(self.outside) if gradients.held_by(leaf) is not None]
         grads = [id(gradients.held_by(self.outside[at])) for at in leaves]
@@ -253,7 +255,8 @@ class PeriodLog:
             if self._joins_views(call):
                 raise Selection(call.target)
         results: list[Result] = []
-        roots = {id(root_of(tensor)) for tensor in self.outside}
+        outside = {id(root_of(tensor)) for tensor in self.outside}
+        roots, views = {*outside}, []
         places: dict[int, int] = {}  # by storage: the slot of its first result
         for slot, (ref, made) in enumerate(self._made):
             tensor = ref()
@@ -269,7 +272,8 @@ class PeriodLog:
                 roots.add(root)
                 results.append(Result(slot, None, of=leaves[grads.index(id(tensor))]))
                 continue
-            if root in roots and same is None:
+            is_view = made.geometry is not None or type(tensor._storage) is ViewStorage
+            if root in (outside if is_view else roots) and same is None:
                 (call,) = [call for call in self.calls if made in call.made]
                 raise (
                     Selection(call.target)
@@ -277,15 +281,30 @@ class PeriodLog:
                     else Unpredictable("tensors that share memory outlive the step")
                 )
             roots.add(root)
-            if made.geometry is not None or type(tensor._storage) is ViewStorage:
-                raise Unpredictable("a view with strides outlives the step")
-            places.setdefault(id(tensor._storage), slot)
+            if not is_view:
+                places.setdefault(id(tensor._storage), slot)
+            elif type(tensor._storage) is not ViewStorage or made.geometry != geometry_of(tensor):
+                raise Unpredictable("a view that has changed outlives the step")
             registered = gradients.registered()
             if tensor._requires_grad and not (registered is not None and registered.saves_nothing(tensor)):
                 raise LeftGraph("a tensor with a graph outlives the step")
             node = gradients.load().freed_again(tensor.grad_fn) if made.requires_grad else None
-            results.append(Result(slot, node, tensor._storage.version, base=tensor._base, same=same))
-        return results
+            result = Result(slot, node, tensor._storage.version, base=tensor._base, same=None if is_view else same)
+            (views if is_view else results).append(result)
+        for view in views:
+            view.root = self._root_of(view, places)
+            if all(result.slot != view.root for result in results):  # its tensor is gone
+                results.append(Result(view.root, None, view.version, outlives=False))
+        return [*results, *views]
+
+    def _root_of(self, view: Result, places: dict[int, int]) -> int:
+        """Returns the slot of the tensor of whose elements a view that outlives the period shows some."""
+        root = self._roots[view.slot]()
+        slots = (at for at, (_, made) in enumerate(self._made) if self._roots[at]() is root and made.geometry is None)
+        slot = places.get(id(root), next(slots, None))
+        if slot is None:
+            raise Unpredictable("a view of a view outlives the step")
+        return slot
 
     def _joins_views(self, call: Call) -> bool:
         """Returns True for a call on a list of views from outside, as of a loader that stacks a batch: run at once, it

@@ -11,7 +11,7 @@ from numpy import ndarray
 
 from netcl.core.dtypes import DType
 from netcl.core.errors import CaptureError, OutOfMemoryError
-from netcl.core.ops_table import modes
+from netcl.core.ops_table import dispatch, modes
 from netcl.core.ops_table.dispatch import assign
 from netcl.core.process.grad_mode import plain_recording
 from netcl.core.process.grad_mode import state as grad_state
@@ -65,7 +65,6 @@ class PredictedPeriod:
         self._marked: list[Storage] = []
         self._replay: Replay | None = None
         self._part = 0  # the next part to replay
-        self._checked = False  # that the state is as it was captured
         self._begins = False  # from gradients that are there, which calls so far have used
         self._made = 0  # slots
         self._bound: set[int] = set()
@@ -371,9 +370,8 @@ class PredictedPeriod:
         self._unmark()
         try:
             replay = self._replay or self._begun()
-            if not (self._checked or position in self.stretch.starts):  # what a start computes is not used yet
-                replay.check()
-                self._checked = True
+            if position not in self.stretch.starts:  # what a start computes is not used yet
+                replay.check()  # of each part: the program may set an option of the optimizer after a read
             for at, number in enumerate(self.stretch.inputs):
                 value = self.outside[number]
                 if value is not None and number not in self._bound:
@@ -469,10 +467,12 @@ class PredictedPeriod:
             self.over = True
             self._report.predicted += self.position
             self._report.replays += 1
+            groups: dict[int, Any] = {}
             for result in self.stretch.results:
                 if result.outlives:
                     self.slots[result.slot]._storage.version = result.version
-                    self._outlives(result)
+                    self._outlives(result, groups)
+            self._show_views(groups)
             for slot, gradient in self.stretch.gradients.items():
                 tensor, storage = self.slots[slot], gradient.after._storage
                 tensor._storage.fill(storage)  # as below
@@ -483,7 +483,7 @@ class PredictedPeriod:
                 tensor, storage = self.slots[alias.slot], self.slots[same]._storage
                 tensor._storage.fill(storage)  # for another thread that waits for it
                 tensor._storage = storage
-                self._outlives(alias)
+                self._outlives(alias, groups)
             self._forget()
             return True
 
@@ -495,12 +495,30 @@ class PredictedPeriod:
         self._numbers.clear()
         self._replay = self._arrays = None
 
-    def _outlives(self, result: Result) -> None:
+    def _outlives(self, result: Result, groups: dict[int, Any]) -> None:
         tensor = self.slots[result.slot]
-        is_plain = result.base is None or type(result.base) is gradients.Mark
-        tensor._base = result.base if is_plain else gradients.load().place_again(result.base, tensor)
         if tensor._requires_grad:
             tensor._grad_fn = gradients.load().freed_again(result.node)
+        is_plain = result.base is None or type(result.base) is gradients.Mark
+        tensor._base = result.base if is_plain else gradients.load().place_again(result.base, tensor, groups)
+
+    def _show_views(self, groups: dict[int, Any]) -> None:
+        """Makes the views that outlive the period views of the results whose elements they show."""
+        if not self.stretch.views:
+            return
+        outer, hooks_of_thread.state = hooks_of_thread.state, (False, ())
+        try:
+            for result in self.stretch.views:
+                tensor, root = self.slots[result.slot], self.slots[result.root]
+                geometry, placeholder = self.stretch.geometries[result.slot], tensor._storage
+                view = dispatch.call("as_strided", root._alias(root.shape), *geometry)
+                tensor._storage = view._storage
+                view._storage.version = result.version
+                view._storage.materialize()  # another thread that waits takes the memory of the placeholder
+                placeholder.fill(view._storage)
+                self._outlives(result, groups)
+        finally:
+            hooks_of_thread.state = outer
 
     def _restore(self) -> None:
         """Takes back what parts have written and drawn, before their calls run again one by one."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from netcl.core.dtypes import numpy_dtype
 from netcl.core.errors import CaptureError, KernelBuildError
 from netcl.core.ops_table import dispatch, modes
 from netcl.core.ops_table.table import OpRow
@@ -147,7 +148,8 @@ class Stretch:
         self.blocks: list[Any] = log.blocks
         self.engine: Any = log.engine
         self.starts: frozenset[int] = self._starts()
-        self.results: list[Result] = [result for result in results if result.same is None and result.of is None]
+        self.results: list[Result] = [each for each in results if each.same is each.of is each.root is None]
+        self.views: list[Result] = [result for result in results if result.root is not None]
         self._graded: list[Result] = [result for result in results if result.of is not None]
         self.aliases: list[tuple[Result, int]] = [(one, one.same) for one in results if one.same is not None]
         self.outlives: set[int] = {result.slot for result in results if result.outlives}
@@ -359,7 +361,7 @@ class Stretch:
     def number_tensor(self, place: int, value: float) -> Any:
         """Returns the tensor that a replay reads for the ``place``-th number that differs."""
         dtype = self.numbers[place].dtype
-        return self.engine.tensor(np.asarray(value, str(dtype)), dtype)
+        return self.engine.tensor(np.asarray(value, numpy_dtype(dtype)), dtype)
 
     def _find_numbers(self) -> list[Number]:
         """Returns the operands that are another number in each period, which it counts."""
@@ -407,7 +409,7 @@ class Stretch:
 
     @property
     def _all_results(self) -> list[Result]:
-        return [*self.results, *(alias for alias, _ in self.aliases), *self._graded]
+        return [*self.results, *(alias for alias, _ in self.aliases), *self._graded, *self.views]
 
     def begin(self) -> Replay:
         """Begins to compute a period."""
