@@ -173,6 +173,68 @@ def test_numbers_drawn_in_the_shape_of_a_tensor(draw: Callable[[Tensor], Tensor]
     assert replays() > STEPS // 2
 
 
+def test_gradients_of_a_function_are_predicted(replays: Callable[[], int]) -> None:
+    """A second derivative in the loss, as of a network that solves an equation."""
+
+    def slope(net: Net, x: Tensor) -> Tensor:
+        y = net.out(x)
+        (first,) = ag.grad(y.sum(), [x], create_graph=True)
+        return (first + y).square().mean()
+
+    x = Tensor.from_host(np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)).requires_grad_()
+
+    def loop(net: Net, _: int) -> None:
+        net.optimizer.zero_grad()
+        slope(net, x).backward()
+        net.optimizer.step()
+        x.grad = None
+
+    assert same(loop)
+    assert replays() >= STEPS - 5
+
+
+def test_a_mask_from_outside_selects_elements(replays: Callable[[], int]) -> None:
+    def run_masked(mode: str) -> list[Any]:
+        mask = nc.tensor([True, False, True, True])
+
+        def loop(net: Net, number: int) -> None:
+            net.optimizer.zero_grad()
+            net.out(net.tensor(4, 8))[mask].square().mean().backward()
+            net.optimizer.step()
+            if number == AT:
+                mask[1:3] = nc.tensor([True, False])  # as many elements, others
+
+        return run(loop, mode, steps=20)
+
+    assert run_masked("early") == run_masked("off")
+    assert replays() >= STEPS - 5
+
+
+@pytest.mark.parametrize("left", ["views", "views and base", "detached"])
+def test_views_that_outlive_a_step(left: str, replays: Callable[[], int]) -> None:
+    """They share memory with each other and with their base, and a write into one shows in the others."""
+
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8))
+        first, second = out.chunk(2, 1)
+        (first.square().mean() + second.abs().mean()).backward()
+        kept = {
+            "views": (first, second.t()),
+            "views and base": (first, out, out[1:3]),
+            "detached": (out.detach().t(), out.detach()[1:]),
+        }[left]
+        del out, first, second
+        net.optimizer.step()
+        if number in (AT, AT + 1):
+            with nc.no_grad():
+                kept[0][1].mul_(2.0)
+            net.seen.extend(kept)
+
+    assert same(loop, steps=16)
+    assert replays() >= 10
+
+
 def weighted(weight: Callable[[Net, int, Tensor], Tensor]) -> Callable[[Net, int], None]:
     """Returns a loop in which the result of the network goes through ``weight(net, number, out)``."""
 

@@ -121,13 +121,19 @@ def _by_a_read(loop: State, x: Any) -> Any:
 
 
 def _listed(loop: State, x: Any) -> Any:
-    columns, kind = [*range(1, WIDTH), 0], loop.loop.seed % 4
+    columns, kind = [*range(1, WIDTH), 0], loop.loop.seed % 5
     if kind == 0:
         return x[:, columns]
     if kind == 1:
         return x[:, np.array(columns)] + x[[0, -1, 0]].mean(0)
     if kind == 2:
         return x + x[:, [True, False] * (WIDTH // 2)].mean() + x[[0, 1], [2, -1]].sum()
+    if kind == 3:
+        if loop.mask is None:
+            loop.mask = loop.lib.tensor([True, False, True] * (WIDTH // 3))
+        if loop.number % 7 == 6:
+            loop.mask[loop.number % 2 + 1] = loop.number % 3 == 0
+        return x + x[:, loop.mask].sum(1, keepdim=True) * 0.1
     y = x.clone()
     y[:, [0, 2]] = 0.5
     y[[1, 0]] = y[[0, 1]] * 0.5
@@ -381,6 +387,7 @@ class State:
     out: Any = None
     gradient: Any = None  # that the loop refers to from one step to the next
     hidden: Any = None  # of a recurrent loop
+    mask: Any = None
     left: list[Any] = field(default_factory=list)  # views that a step leaves to the next one
     total: Any = 0.0
     saved: Any = None

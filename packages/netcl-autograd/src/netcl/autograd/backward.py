@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from sys import getrefcount
 from typing import Any
@@ -16,6 +17,7 @@ from netcl.autograd.blocks import Partial
 from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, edge_of
 from netcl.autograd.hooks import accumulated_hooks, hooks_of, leaf_hooks
 from netcl.autograd.mode import state
+from netcl.autograd.prediction import refused, refuses_prediction
 from netcl.core import Tensor
 from netcl.core.errors import BackendMismatchError, NonFiniteError, ShapeError
 from netcl.core.ops_table import dispatch
@@ -310,6 +312,12 @@ def backward_from(tensor: Any, grad: Any, retain_graph: bool, create_graph: bool
     backward(outputs, grads, retain=retain_graph or create_graph, create_graph=create_graph, only=only)
 
 
+def _refuses(leaves: Sequence[Tensor] | None, outputs: Any, *args: Any, **options: Any) -> str | None:
+    causes = (refuses_prediction(y, leaves) for y in ((outputs,) if isinstance(outputs, Tensor) else outputs))
+    return next(filter(None, causes), None)
+
+
+@partial(refused, refuses=_refuses)
 def grad(
     outputs: Tensor | Sequence[Tensor],
     inputs: Tensor | Sequence[Tensor],

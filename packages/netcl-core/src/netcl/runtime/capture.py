@@ -519,8 +519,8 @@ class Replay:
                 gradient.parameter.grad = after
             if after is not None:
                 after._storage.version = gradient.count  # with as many writes in place as the step has made
-        for gradient, now in self._added:
-            version = now._storage.version
+        versions = [now._storage.version for _, now in self._added]  # two gradients may be on one storage
+        for (gradient, now), version in zip(self._added, versions):
             assign(now, gradient.before)
             now._storage.version = version + gradient.count
 

@@ -152,6 +152,8 @@ class PeriodLog:
         if not isinstance(result, (TensorData, tuple, list, type(None))):
             raise Broken(f"a call returns a {type(result).__name__}", result)
         call.made = tuple(made)
+        if call.event and len({self._roots[each.slot] for each in made}) < len(made):
+            raise Broken("an event has several results on the same memory", result)
         call.written = tuple(at for at, version in enumerate(versions) if self.outside[at]._storage.version != version)
         if any(type(self.outside[at]._storage) is ViewStorage for at in call.written):
             raise Broken("a view from outside is written", result)
@@ -247,16 +249,11 @@ class PeriodLog:
         """
         leaves = [at for at, leaf in enumerate(self.outside) if gradients.held_by(leaf) is not None]
         grads = [id(gradients.held_by(self.outside[at])) for at in leaves]
-        if any(id(tensor) in grads for tensor in self.outside):
-            raise Unpredictable("a gradient is used by itself")
-        if any((t._storage is not s or t.shape != shape) for t, (s, shape) in zip(self.outside, self._memory)):
-            raise Unpredictable("a tensor from outside is put on other memory")
-        for call in self.calls:
-            if self._joins_views(call):
-                raise Selection(call.target)
+        self._check_outside(grads)
         results: list[Result] = []
+        views: list[Result] = []
         outside = {id(root_of(tensor)) for tensor in self.outside}
-        roots, views = {*outside}, []
+        roots = {*outside}
         places: dict[int, int] = {}  # by storage: the slot of its first result
         for slot, (ref, made) in enumerate(self._made):
             tensor = ref()
@@ -291,20 +288,29 @@ class PeriodLog:
             node = gradients.load().freed_again(tensor.grad_fn) if made.requires_grad else None
             result = Result(slot, node, tensor._storage.version, base=tensor._base, same=None if is_view else same)
             (views if is_view else results).append(result)
-        for view in views:
-            view.root = self._root_of(view, places)
-            if all(result.slot != view.root for result in results):  # its tensor is gone
-                results.append(Result(view.root, None, view.version, outlives=False))
+        self._find_roots(views, results, places)
         return [*results, *views]
 
-    def _root_of(self, view: Result, places: dict[int, int]) -> int:
-        """Returns the slot of the tensor of whose elements a view that outlives the period shows some."""
-        root = self._roots[view.slot]()
-        slots = (at for at, (_, made) in enumerate(self._made) if self._roots[at]() is root and made.geometry is None)
-        slot = places.get(id(root), next(slots, None))
-        if slot is None:
-            raise Unpredictable("a view of a view outlives the step")
-        return slot
+    def _check_outside(self, grads: list[int]) -> None:
+        """Raises Unpredictable if the tensors from outside cannot be those of another period."""
+        if any(id(tensor) in grads for tensor in self.outside):
+            raise Unpredictable("a gradient is used by itself")
+        if any((t._storage is not s or t.shape != shape) for t, (s, shape) in zip(self.outside, self._memory)):
+            raise Unpredictable("a tensor from outside is put on other memory")
+        for call in self.calls:
+            if self._joins_views(call):
+                raise Selection(call.target)
+
+    def _find_roots(self, views: list[Result], results: list[Result], places: dict[int, int]) -> None:
+        """Finds the slot whose elements each view shows, and adds it to the results if its tensor is gone."""
+        for view in views:
+            root = self._roots[view.slot]()
+            slots = (at for at, ref in enumerate(self._roots) if ref() is root and self._made[at][1].geometry is None)
+            view.root = places.get(id(root), next(slots, None))
+            if view.root is None:
+                raise Unpredictable("a view of a view outlives the step")
+            if all(result.slot != view.root for result in results):
+                results.append(Result(view.root, None, view.version, outlives=False))
 
     def _joins_views(self, call: Call) -> bool:
         """Returns True for a call on a list of views from outside, as of a loader that stacks a batch: run at once, it

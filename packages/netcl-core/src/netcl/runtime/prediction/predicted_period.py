@@ -508,8 +508,8 @@ class PredictedPeriod:
             return
         outer, hooks_of_thread.state = hooks_of_thread.state, (False, ())
         try:
-            for result in self.stretch.views:
-                tensor, root = self.slots[result.slot], self.slots[result.root]
+            for result, base in self.stretch.views:
+                tensor, root = self.slots[result.slot], self.slots[base]
                 geometry, placeholder = self.stretch.geometries[result.slot], tensor._storage
                 view = dispatch.call("as_strided", root._alias(root.shape), *geometry)
                 tensor._storage = view._storage

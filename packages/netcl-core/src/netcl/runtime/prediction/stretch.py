@@ -149,7 +149,7 @@ class Stretch:
         self.engine: Any = log.engine
         self.starts: frozenset[int] = self._starts()
         self.results: list[Result] = [each for each in results if each.same is each.of is each.root is None]
-        self.views: list[Result] = [result for result in results if result.root is not None]
+        self.views: list[tuple[Result, int]] = [(each, each.root) for each in results if each.root is not None]
         self._graded: list[Result] = [result for result in results if result.of is not None]
         self.aliases: list[tuple[Result, int]] = [(one, one.same) for one in results if one.same is not None]
         self.outlives: set[int] = {result.slot for result in results if result.outlives}
@@ -168,6 +168,7 @@ class Stretch:
             raise Unpredictable("an input requires grad")
         self.numbers: list[Number] = self._find_numbers()
         self._find_last_uses()
+        self.masks: list[tuple[Any, int]] = []  # masks that select elements, with the number of writes into them
         self._recorded: list[Call] = [self._with_tensors(call) for call in self.calls]
         samples = [log.outside[number] for number in self.inputs]
         samples += [self.number_tensor(place, number.value) for place, number in enumerate(self.numbers)]
@@ -385,7 +386,15 @@ class Stretch:
         return replace(call, args=(call.args[0], key, *call.args[2:]))
 
     def _indices(self, item: Any) -> Any:
-        """Returns an entry of a key, a list of indices as a tensor: those of the true elements of a list of bools."""
+        """Returns an entry of a key, a list of indices as a tensor; a list of bools, or a mask that no call writes, as
+        the indices of its true elements.
+        """
+        mask = self.outside[item.number] if type(item) is Outside else None
+        if mask is not None and mask.dtype == "bool" and mask.ndim == 1 and mask.size:
+            if any(item.number in call.written for call in self.calls):
+                return item
+            self.masks.append((mask, mask._storage.version))
+            return self.engine.nonzero(mask)
         if not isinstance(item, (list, range, np.ndarray)):
             return item
         try:
@@ -397,11 +406,12 @@ class Stretch:
         return self.engine.tensor(array.astype(np.int64), "int64") if array.dtype.kind in "iu" else item
 
     def constants_are_as_logged(self) -> bool:
-        """Returns True if the constants have the shapes, dtypes and ``requires_grad`` of the logged periods.
+        """Returns True if the constants have the shapes, dtypes and ``requires_grad`` of the logged periods, and masks
+        their elements.
 
         Calls are compared by the identity of their tensors, so this must hold where a period begins.
         """
-        return all(
+        return all(mask._storage.version == version for mask, version in self.masks) and all(
             tensor is None
             or (tensor._requires_grad is requires_grad and tensor.shape == shape and tensor.dtype == dtype)
             for tensor, (_, shape, dtype, requires_grad) in zip(self.outside, self.specs)
@@ -409,7 +419,7 @@ class Stretch:
 
     @property
     def _all_results(self) -> list[Result]:
-        return [*self.results, *(alias for alias, _ in self.aliases), *self._graded, *self.views]
+        return [*self.results, *(alias for alias, _ in self.aliases), *self._graded, *(view for view, _ in self.views)]
 
     def begin(self) -> Replay:
         """Begins to compute a period."""
