@@ -152,8 +152,6 @@ class PeriodLog:
         if not isinstance(result, (TensorData, tuple, list, type(None))):
             raise Broken(f"a call returns a {type(result).__name__}", result)
         call.made = tuple(made)
-        if call.event and len({self._roots[each.slot] for each in made}) < len(made):
-            raise Broken("an event has several results on the same memory", result)
         call.written = tuple(at for at, version in enumerate(versions) if self.outside[at]._storage.version != version)
         if any(type(self.outside[at]._storage) is ViewStorage for at in call.written):
             raise Broken("a view from outside is written", result)
