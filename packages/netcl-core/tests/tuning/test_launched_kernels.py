@@ -296,8 +296,12 @@ def test_the_rules_of_gpus() -> None:
     assert "broadcast" in candidates.candidates(large._replace(sub_groups=True), product(8, 8, 8))
     assert "broadcast" not in candidates.candidates(large, product(8, 8, 8))
     assert dense_steps(product(2**16, 1, 2**16)) is None
-    assert implicit_gemm_tile(product(64, 512, 64)) == (64, 4)
     gpu = large._replace(units=132)
+    assert implicit_gemm_tile(gpu, product(128, 576, 65536)) == (128, 128, 1)
+    assert implicit_gemm_tile(gpu, product(32, 576, 200704)) == (32, 128, 1)
+    assert implicit_gemm_tile(gpu, product(64, 200704, 288))[:2] == (64, 64)  # tiles of 128 columns would have 96 of zeros
+    assert implicit_gemm_tile(gpu, product(32, 200704, 9)) == (32, 64, 528)  # four groups on each compute unit
+    assert implicit_gemm_tile(gpu, product(64, 127, 64)).splits == 1
     assert wide_tile(gpu, product(4096, 4096, 4096)) == (128, 128, 1)
     assert wide_tile(gpu, product(12608, 192, 768)) == (128, 64, 1)
     assert wide_tile(gpu, product(12608, 768, 192))[:2] != (128, 128)  # columns that fill no tile of 128

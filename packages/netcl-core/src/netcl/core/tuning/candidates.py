@@ -110,7 +110,7 @@ def _cost_of_windows(device: Traits, c: Contraction, op: str) -> float:
     """Returns the least cost for convolutions, and less than ``tiled`` for products of long sums."""
     if op == "conv2d":
         return -1
-    is_long = prod(c.k) >= _LONG and tiles.implicit_gemm_tile(c)[1] > 1
+    is_long = prod(c.k) >= _LONG and tiles.implicit_gemm_tile(device, c).splits > 1
     return 2.5 if is_long and not c.partial else _SECOND
 
 
