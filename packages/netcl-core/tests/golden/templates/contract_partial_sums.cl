@@ -32,8 +32,8 @@ typedef float8 __attribute__((aligned(4))) PACKED;
 #define OUT_STORE(x, p, i) STORE(x, p, i)
 #define OUT_VSTORE(x, p) VSTORE(x, p)
 // add_parts  out = the sum of `splits` partial results of `size` elements, in order, so that it does not depend on scheduling, passed
-//            through an epilogue if there is one. A work-item adds `block` results, VECTOR of them at a time. For operands of the
-//            epilogue, results are matrices of `rows` x `columns`, `inner` of them for each outer one.
+//            through an epilogue if there is one. A work-item adds `block` results, VECTOR of them at a time; with AHEAD it reads as
+//            many partial results before it adds them. For operands of the epilogue, results are matrices of `rows` x `columns`, `inner` of them for each outer one.
 
 // With WHOLE, `size` is a multiple of VECTOR: vectors have the alignment of their type, so that GPUs access each at once.
 #ifdef WHOLE
@@ -71,7 +71,8 @@ __kernel LOOPS void add_parts(
     long i = first;
     for (; i + VECTOR <= last; i += VECTOR) {
         REALV sum = PART_AT(parts + i);
-        for (long s = 1; s < splits; s++) sum += PART_AT(parts + s * size + i);
+        long s = 1;
+        for (; s < splits; s++) sum += PART_AT(parts + s * size + i);
 #ifdef OPERANDS
         REAL each[VECTOR];
         RSTORE(sum, each);

@@ -127,7 +127,7 @@ def tile_time(
 
 
 # Tiles of the implicit GEMM kernel with their shares, as those of the kernel for large matrices.
-_WINDOWS_TILES = (
+WINDOWS_TILES = (
     (WideTile(128, 128), 0.6, 0.8), (WideTile(128, 64), 0.5, 0.75), (WideTile(64, 128), 0.4, 0.7),
     (WideTile(64, 64), 0.3, 0.7), (WideTile(32, 128), 0.3, 0.57), (WideTile(32, 64), 0.2, 0.53),
 )  # fmt: skip
@@ -138,5 +138,5 @@ def implicit_gemm_tile(device: Traits, c: Contraction) -> WideTile:
     """Returns the tile of the implicit GEMM kernel with the least estimated time, with split-K if sums are long and
     tiles are few.
     """
-    times = _times(device, c, _WINDOWS_TILES, (2, 4))
+    times = _times(device, c, WINDOWS_TILES, (2, 4))
     return min(times, key=times.__getitem__)
