@@ -290,14 +290,24 @@ def test_the_rules_of_gpus() -> None:
     for (m, k, n), expected in rules.items():
         c = product(m, k, n)
         assert tuple(candidates.choose(device, c) for device in (large, small)) == expected, (m, k, n)
+    gradients = product(32, 64, 12544, batch=(1, 36), b_batch=(0, 64 * 12544), out_batch=(0, 32 * 12544))
+    assert candidates.choose(large, gradients) == "windows"  # of minimal filtering: too few rows for ``wide``
+    assert candidates.choose(large, product(10, 256, 12544)) == "windows"
     assert candidates.choose(large._replace(group=32), product(64, 64, 64)) == "direct"
     assert candidates.choose(large, product(7, 64, 9, accumulate=True)) == "direct"
     assert candidates.runnable(large, product(64, 64, 64, accumulate=True), "wide") == "tiled"
     assert "broadcast" in candidates.candidates(large._replace(sub_groups=True), product(8, 8, 8))
     assert "broadcast" not in candidates.candidates(large, product(8, 8, 8))
     assert dense_steps(product(2**16, 1, 2**16)) is None
-    assert implicit_gemm_tile(product(64, 512, 64)) == (64, 4)
     gpu = large._replace(units=132)
+    assert implicit_gemm_tile(gpu, product(128, 576, 65536)) == (128, 128, 1)
+    assert implicit_gemm_tile(gpu, product(32, 576, 200704)) == (32, 128, 1)
+    assert implicit_gemm_tile(gpu, product(64, 200704, 288))[:2] == (
+        64,
+        64,
+    )  # 96 of 3 x 128 columns would be idle
+    assert implicit_gemm_tile(gpu, product(32, 200704, 9)) == (32, 64, 528)  # four groups on each compute unit
+    assert implicit_gemm_tile(gpu, product(64, 127, 64)).splits == 1
     assert wide_tile(gpu, product(4096, 4096, 4096)) == (128, 128, 1)
     assert wide_tile(gpu, product(12608, 192, 768)) == (128, 64, 1)
     assert wide_tile(gpu, product(12608, 768, 192))[:2] != (128, 128)  # columns that fill no tile of 128
@@ -318,6 +328,9 @@ def test_minimal_filtering_on_gpus_pays_from_some_size_on() -> None:
 
     assert kernels(256, 64, 64, 32) == ["winograd4_gpu"] * 3
     assert kernels(256, 512, 512, 4) == ["winograd4_gpu"] * 3
+    assert kernels(256, 32, 64, 28) == ["winograd4_gpu", "winograd4_gpu", "windows"]
+    assert kernels(128, 32, 32, 32) == ["winograd4_gpu", "winograd4_gpu", "windows"]
+    assert kernels(32, 64, 64, 32)[2] == "windows"  # minimal filtering takes 141 microseconds, where this takes 98
     assert kernels(32, 512, 512, 4) == ["winograd2_gpu"] * 3
     assert kernels(32, 16, 16, 64) == ["windows"] * 3  # transforms would take all the time
     assert kernels(256, 3, 64, 32) == ["windows", "winograd4_gpu", "windows"]  # a direct one has few rows to the images

@@ -29,6 +29,7 @@ GPU_CONV_WORKSPACE = 64 * 2**20  # the same for devices that need many work-grou
 SMALL_OUTPUT = 256  # positions of a convolution's output below which NETCL_CONV_TILED_LOCAL applies
 _SMALL = 1 << 20  # products below which one work-item per result may win on a CPU
 _LONG = 512  # products from which on sums of few narrow tiles are computed by split-K on a GPU
+_MANY_TILES = 64  # work-groups that keep a GPU busy without split-K
 _DEPTHWISE_ROWS, _DEPTHWISE_MOST = 4, 64  # rows, and terms or columns, of the kernels for depthwise convolutions
 _GEMV_ROWS = 4  # rows or columns up to which a CPU reads the other operand once, in place
 _SKINNY_MOST_ROWS = 7  # of a matrix; from 8 on tiles are full enough
@@ -107,11 +108,13 @@ def _has_windows(device: Traits, c: Contraction, op: str) -> bool:
 
 
 def _cost_of_windows(device: Traits, c: Contraction, op: str) -> float:
-    """Returns the least cost for convolutions, and less than ``tiled`` for products of long sums."""
+    """Returns the least cost for convolutions, and less than ``tiled`` for products of long sums or of many tiles."""
     if op == "conv2d":
         return -1
-    is_long = prod(c.k) >= _LONG and tiles.implicit_gemm_tile(c)[1] > 1
-    return 2.5 if is_long and not c.partial else _SECOND
+    tile = tiles.implicit_gemm_tile(device, c)
+    is_long = prod(c.k) >= _LONG and tile.splits > 1
+    is_large = tiles.tiles_of(c, tile[:2]) >= _MANY_TILES
+    return 2.5 if (is_long or is_large) and not c.partial else _SECOND
 
 
 def _has_wide(device: Traits, c: Contraction, op: str) -> bool:

@@ -20,7 +20,6 @@ SKINNY_ROWS = 4  # of a work-group
 _DEPTH = 384  # rows of B that a work-item holds
 _CHUNK = 64  # row tiles with sums that wait for the next rows of B
 _FEW = 4  # rows of the smaller tile of the CPU kernel
-_GROUPS = 264  # work-groups that keep a large GPU busy
 _LEAST_SPLIT = 128  # least products of a partial sum
 # Of a large GPU (H200), for estimates: products of a compute unit in a microsecond, the time of a launch, and the
 # floats of partial sums that are read or written in a microsecond.
@@ -82,13 +81,22 @@ def wide_tile(device: Traits, c: Contraction) -> WideTile:
 
 def wide_times(device: Traits, c: Contraction) -> dict[WideTile, float]:
     """Returns the estimated microseconds of each tile on a large GPU."""
-    most = max(1, prod(c.k) // _LEAST_SPLIT)
-    counts = {1, *(min(splits, most) for splits in (*range(2, 9), 12, 16, 24, 32, 48, 64))}
-    return {
-        tile._replace(splits=splits): tile_time(device, c, tile[:2], splits, shares, _WIDE_PER_US)
-        for tile, *shares in WIDE_TILES
-        for splits in counts
-    }
+    return _times(device, c, WIDE_TILES, ())
+
+
+def _times(
+    device: Traits, c: Contraction, tiles: Sequence[tuple[WideTile, float, float]], more: Sequence[int]
+) -> dict[WideTile, float]:
+    """Returns the estimated microseconds of each of ``tiles`` with their shares, also with partial sums for ``more``
+    work-groups on each compute unit.
+    """
+    most, times = max(1, prod(c.k) // _LEAST_SPLIT), {}
+    for tile, *shares in tiles:
+        filled = (device.units * groups // max(1, tiles_of(c, tile[:2])) for groups in more)
+        for splits in {min(max(1, splits), most) for splits in (*range(1, 9), 12, 16, 24, 32, 48, 64, *filled)}:
+            time = tile_time(device, c, tile[:2], splits, shares, _WIDE_PER_US)
+            times[tile._replace(splits=splits)] = time
+    return times
 
 
 def tiles_of(c: Contraction, tile: tuple[int, int]) -> int:
@@ -118,10 +126,17 @@ def tile_time(
     return time
 
 
-def implicit_gemm_tile(c: Contraction) -> tuple[int, int]:
-    """Returns the rows of a tile of the implicit GEMM kernel, and its number of partial sums (split-K)."""
-    rows = next((rows for rows in (SPAN // 4, SPAN // 2) if c.m <= rows), SPAN)
-    count = -(-c.m // rows) * -(-prod(c.n) // SPAN) * prod(c.batch)
-    if rows == SPAN and count < _GROUPS // 2:
-        rows, count = SPAN // 2, -(-c.m // (SPAN // 2)) * -(-prod(c.n) // SPAN) * prod(c.batch)
-    return rows, max(1, min(_GROUPS // max(count, 1), prod(c.k) // _LEAST_SPLIT))
+# Tiles of the implicit GEMM kernel with their shares, as those of the kernel for large matrices.
+WINDOWS_TILES = (
+    (WideTile(128, 128), 0.6, 0.8), (WideTile(128, 64), 0.5, 0.75), (WideTile(64, 128), 0.4, 0.7),
+    (WideTile(64, 64), 0.3, 0.7), (WideTile(32, 128), 0.3, 0.57), (WideTile(32, 64), 0.2, 0.53),
+)  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def implicit_gemm_tile(device: Traits, c: Contraction) -> WideTile:
+    """Returns the tile of the implicit GEMM kernel with the least estimated time, with split-K if sums are long and
+    tiles are few.
+    """
+    times = _times(device, c, WINDOWS_TILES, (2, 4))
+    return min(times, key=times.__getitem__)

@@ -19,7 +19,8 @@ class _Costs(NamedTuple):
     element: a transformed element. weights: elements of a weight's gradient, relative to elements of a weight.
     launches: of the kernels. whole: tiles of products are computed in whole, multiples of (outs, tiles of images, ins),
     for the weights of (outs, ins, tiles of images). rows: a direct convolution with fewer ``outs`` takes as long as
-    with whole tiles. gain: the part of a direct convolution's products above which it is not worth another rounding.
+    with whole tiles. direct: a product of a direct convolution, but of its gradient by the weights. gain: the part of a
+    direct convolution's cost above which it is not worth another rounding.
     """
 
     element: int
@@ -27,12 +28,13 @@ class _Costs(NamedTuple):
     launches: int
     whole: tuple[int, int, int]
     rows: int
+    direct: float
     gain: float
 
 
 _COSTS = {
-    "cpu": _Costs(element=30, weights=2, launches=0, whole=(1, 1, 1), rows=0, gain=0.85),
-    "gpu": _Costs(element=45, weights=1.5, launches=100_000_000, whole=(64, 128, 16), rows=8, gain=0.9),
+    "cpu": _Costs(element=30, weights=2, launches=0, whole=(1, 1, 1), rows=0, direct=1, gain=0.85),
+    "gpu": _Costs(element=45, weights=1.5, launches=100_000_000, whole=(64, 128, 16), rows=8, direct=1.45, gain=0.9),
 }
 DTYPES = ("float32", "float16", "bfloat16")
 
@@ -71,13 +73,14 @@ def cost(p: Problem, kind: str) -> float:
 
 
 def direct_cost(is_cpu: bool, kind: str, g: Geometry) -> float:
-    """Returns the products of a direct convolution for which another rounding is worth it; 0 if nothing competes."""
+    """Returns the cost of a direct convolution for which another rounding is worth it; 0 if nothing competes."""
     p = problem_of(kind, g, "cpu" if is_cpu else "gpu", 2)
     if p is None:
         return 0.0
     costs = _COSTS[p.form]
     outs = p.outs if p.outs >= costs.rows else costs.whole[0]
-    return costs.gain * 9 * p.batch * prod(p.out) * p.ins * outs
+    product = 1.0 if kind == "grad_weight" else costs.direct
+    return costs.gain * product * 9 * p.batch * prod(p.out) * p.ins * outs
 
 
 @lru_cache(maxsize=512)

@@ -1,6 +1,6 @@
 // add_parts  out = the sum of `splits` partial results of `size` elements, in order, so that it does not depend on scheduling, passed
-//            through an epilogue if there is one. A work-item adds `block` results, VECTOR of them at a time. For operands of the
-//            epilogue, results are matrices of `rows` x `columns`, `inner` of them for each outer one.
+//            through an epilogue if there is one. A work-item adds `block` results, VECTOR of them at a time; with AHEAD it reads as
+//            many partial results before it adds them. For operands of the epilogue, results are matrices of `rows` x `columns`, `inner` of them for each outer one.
 
 // With WHOLE, `size` is a multiple of VECTOR: vectors have the alignment of their type, so that GPUs access each at once.
 #ifdef WHOLE
@@ -31,7 +31,17 @@ $kernel LOOPS add_parts(read REAL parts, write OUT_STORAGE out, long size, long 
     long i = first;
     for (; i + VECTOR <= last; i += VECTOR) {
         REALV sum = PART_AT(parts + i);
-        for (long s = 1; s < splits; s++) sum += PART_AT(parts + s * size + i);
+        long s = 1;
+$if AHEAD
+        for (; s + AHEAD <= splits; s += AHEAD) {
+            REALV taken[AHEAD];
+            #pragma unroll
+            for (int t = 0; t < AHEAD; t++) taken[t] = PART_AT(parts + (s + t) * size + i);
+            #pragma unroll
+            for (int t = 0; t < AHEAD; t++) sum += taken[t];
+        }
+$end
+        for (; s < splits; s++) sum += PART_AT(parts + s * size + i);
 #ifdef OPERANDS
         REAL each[VECTOR];
         RSTORE(sum, each);

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _OPERAND = "LOAD(e{k}, operand_at(layouts.each[{i}], at, columns, rows, inner))"
 _GPU_VECTOR = 4
+_AHEAD = 8  # partial sums that a GPU reads before it adds the first of them
 _PLAIN = {"operand_parameters": "", "operand_values": ""}
 
 
@@ -56,7 +57,7 @@ def _program(device: Traits, stored: str, whole: bool, epilogue: str = "", opera
     defines: tuple[tuple[str, object], ...] = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", lanes if device.is_cpu else _GPU_VECTOR),
         *((("OUT_IN_FLOAT32", 1),) if dtype != stored else ()),
-        *((("WHOLE", 1),) if whole else ()),
+        *((("WHOLE", 1),) if whole else ()), *(() if device.is_cpu else (("AHEAD", _AHEAD),)),
     )  # fmt: skip
     if not operands:
         return filled_program(("storage", "roles", "contract_partial_sums"), defines, _PLAIN)

@@ -23,7 +23,6 @@ from netcl.core.tuning.problems import Contraction, dense_steps
 from netcl.core.tuning.tiles import (
     DEEP,
     SKINNY_ROWS,
-    SPAN,
     SUB_GROUPS_TILE,
     implicit_gemm_tile,
     skinny_group,
@@ -144,16 +143,27 @@ def _run(extents: tuple[int, ...], steps: tuple[int, ...]) -> int:
     return inner[-1][0] if inner and abs(inner[-1][1]) == 1 else 1
 
 
+def _dense_run(extents: tuple[int, ...], steps: tuple[int, ...]) -> int:
+    """Returns the adjacent elements along the inner levels of an index."""
+    run = 1
+    for extent, step in zip(reversed(extents), reversed(steps)):
+        if extent != 1 and step != run:
+            break
+        run *= extent
+    return run
+
+
 def _windows(device: Traits, c: Contraction) -> Blocking:
-    rows, splits = implicit_gemm_tile(c)
+    rows, columns, splits = implicit_gemm_tile(device, c)
     a_along = _run(c.k, c.a_k) > (c.m if c.a_row == 1 else 1)
     b_along = _run(c.k, c.b_k) > _run(c.n, c.b_n)
-    group = SPAN // 8, 16 if rows == SPAN else 8
+    group = columns // 8, max(8, rows // 8)
     defines = (
         ("SPAN_ROWS", rows), ("ITEMS_X", group[0]), ("ITEMS_Y", group[1]),
-        ("A_ALONG", int(a_along)), ("B_ALONG", int(b_along)), SHORT,
+        ("A_ALONG", int(a_along)), ("B_ALONG", int(b_along)),
+        ("OUT_LANES", _lanes(_dense_run(c.n, c.out_n), c.out_row, c.out_offset, *c.out_batch)), SHORT,
     )  # fmt: skip
-    return Blocking(defines, rows, SPAN, group, splits)
+    return Blocking(defines, rows, columns, group, splits)
 
 
 def _slices(device: Traits, c: Contraction) -> Blocking:

@@ -1,6 +1,6 @@
 // Copies of images for convolutions: the common part of pad_pad.cl, pad_sample.cl and pad_spread.cl. Elements of BYTES
-// bytes are moved as bits. One work-item: `block` rows of the result, or (EACH, on devices with many cores) one element
-// of it, at a position of 32 bits.
+// bytes are moved as bits. One work-item: `block` rows of the result, or (EACH, on devices with many cores) EACH elements
+// of it, at positions of 32 bits, with divisions by multiplication.
 
 typedef struct {
     long rows, block, offset;
@@ -12,7 +12,12 @@ typedef struct {
     long extent[3], result[3], step[3];  // of x, of the result
 } sampling;
 
-// The same with EACH, for `count` elements, of which a work-item has EACH, with divisions by multiplication.
+// The same with EACH, for `count` elements.
+typedef struct {
+    long count, offset, extent[3], low[3];
+    divisor padded[3];
+} padding_each;
+
 typedef struct {
     long count, extent[3];
     divisor result[3], step[3];

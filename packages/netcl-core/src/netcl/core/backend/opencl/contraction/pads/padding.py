@@ -26,20 +26,24 @@ _FILES = {"pad": "pad_pad", "sample": "pad_sample", "spread": "pad_spread"}  # o
 def _launch(
     planes: int, extent: Triple, low: Triple, padded: Triple, first: int, images: int, device: Traits
 ) -> tuple[bool, int, int, Any]:
-    rows = images * planes * padded[0] * padded[1]
+    rows, begin = images * planes * padded[0] * padded[1], first * planes * prod(extent)
     block = per_work_item(rows, device, padded[2])
-    argument = struct(rows, block, first * planes * prod(extent), extent, padded, low)
-    return *_grid(rows, padded[2], block, device), argument
+    each, items, group = _grid(rows, padded[2], block, device, images * planes * prod(extent))
+    if each:
+        argument = struct(rows * padded[2], begin, extent, low, *map(divisor, padded))
+    else:
+        argument = struct(rows, block, begin, extent, padded, low)
+    return each, items, group, argument
 
 
-def _grid(rows: int, width: int, block: int, device: Traits, each: int = 1) -> tuple[bool, int, int]:
-    """Returns True if a work-item has ``each`` elements in place of rows, then the numbers of work-items, in all and of
-    a group.
+def _grid(rows: int, width: int, block: int, device: Traits, read: int = 0) -> tuple[bool, int, int]:
+    """Returns True if a work-item has several elements in place of rows, then the numbers of work-items, in all and of
+    a group; ``read`` are the elements that are read at positions of 32 bits.
     """
-    if device.is_cpu or rows * width >= (1 << 31) - _GROUP * each:
+    if device.is_cpu or max(rows * width, read) >= (1 << 31) - _GROUP * _EACH:
         return False, -(-rows // block), 1
     group = min(_GROUP, device.group)
-    return True, -(-rows * width // (group * each)) * group, group
+    return True, -(-rows * width // (group * _EACH)) * group, group
 
 
 def _widening_program(dtype: str) -> str:
@@ -88,7 +92,7 @@ def padded_images(
 def _sampling(planes: int, extent: Triple, result: Triple, step: Triple, device: Traits) -> tuple[bool, int, int, Any]:
     rows = planes * result[0] * result[1]
     block = max(1, per_work_item(rows, device, result[2]))
-    each, items, group = _grid(rows, result[2], block, device, _EACH)
+    each, items, group = _grid(rows, result[2], block, device)
     if each:
         argument = struct(rows * result[2], extent, *map(divisor, (*result, *step)))
     else:
