@@ -1,12 +1,13 @@
 // Few rows of x times the transpose of a packed matrix: out[r, n] is the sum over k of x[r, k] * matrix[n, k].
 //
-// NEAR rows of the matrix belong to LANES work-items. Each takes every LANES-th unit, MEMBERS groups of sixteen columns at
-// the DISTANCE of groups that share bytes of codes; the sums of the lanes are added at the end. With a GATE half of the rows are `rows` behind.
-// A group rounds x, SEGMENT units at a time, for all its rows of the matrix, to integers of DIGITS bytes. A unit has one scale, a
-// power of two, so that numbers of few bits keep their value. Codes are multiplied as they are, four in an instruction. Units with
-// a number that is not finite make sums NaN, which are computed again without rounding.
-// Contraction of a*b+c into one rounding is allowed here. Local memory: the digits of a segment, its factors and sums of x, and
-// partial sums, ROWS more floats than NEAR * ROWS for each work-item.
+// NEAR rows of the matrix belong to LANES work-items. Each takes every LANES-th unit, MEMBERS groups of sixteen columns
+// at the DISTANCE of groups that share bytes of codes; the sums of the lanes are added at the end. With a GATE half of
+// the rows are `rows` behind.
+// A group rounds x, SEGMENT units at a time, for all its rows of the matrix, to integers of DIGITS bytes. A unit has one
+// scale, a power of two, so that numbers of few bits keep their value. Codes are multiplied as they are, four in an
+// instruction. Units with a number that is not finite make sums NaN, which are computed again without rounding.
+// Contraction of a*b+c into one rounding is allowed here. Local memory: the digits of a segment, its factors and sums of
+// x, and partial sums, ROWS more floats than NEAR * ROWS for each work-item.
 
 #define OWN (GATE ? NEAR / 2 : NEAR)
 #define SUMS (NEAR * ROWS + (NORM ? ROWS : 0))
@@ -71,7 +72,7 @@ static inline uint bytes(const uint4 v, const int at) {
 static inline uint bytes(const uint4 v, const int at) { return as_uint(convert_uchar4(v >> (uint)(8 * at) & 255)); }
 #endif
 
-// Stores the digits of sixteen integers, the first in front. Added to 1.5 * 2**23 they are in the lower bits.
+// Stores the digits of sixteen integers, the first in front. Added to 1.5 * 2**23 they are the lower bits.
 static inline void store_digits(const float16 scaled, __local uint4* digits) {
     const uint16 v = as_uint16(scaled + 12582912.0f) - 0x4b400000u;
     UNROLL for (int i = 0; i < DIGITS; i++) {
