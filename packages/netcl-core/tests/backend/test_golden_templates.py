@@ -380,12 +380,12 @@ def _rows() -> Instances:
                 plain = packed.around_defines("", False, False, False)
                 defines = {
                     "packed_dots": (*packed.dots_defines(row, 4), *plain),
-                    "packed_rows": (*packed.rows_defines(1, 32, 128), *plain),
+                    "packed_rows": (*packed.rows_defines(row, dtype, 1, 128, 1 << 14, True), *plain),
                 }.get(name, ())
                 yield f"{name}/{format}_{dtype}", partial(packed.program, format, dtype, name, defines)
     for name, own in (
         ("packed_dots", packed.dots_defines(FORMATS["Q4_1"], 1)),
-        ("packed_rows", packed.rows_defines(1, 32, 128)),
+        ("packed_rows", packed.rows_defines(FORMATS["Q4_1"], "float32", 1, 128, 1 << 14, True)),
     ):
         defines = (*own, *packed.around_defines("silu", True, True, True))
         yield f"{name}/Q4_1_around", partial(packed.program, "Q4_1", "float32", name, defines)

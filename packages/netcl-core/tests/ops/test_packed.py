@@ -83,6 +83,24 @@ def test_products_as_a_gpu(handle, name, count):
         close(ops.packed_linear(Tensor.from_host(x), w).numpy(), x.astype(np.float64) @ numbers.T, 2e-6)
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("dtype", "last_bit"), [("float16", 2**-11), ("bfloat16", 2**-8)])
+def test_rows_of_two_digits_as_a_gpu(handle, name, dtype, last_bit):
+    """Beyond the rounding of the result, the error is that of x in sixteen bits."""
+    if handle.backend == "cpu":
+        pytest.skip("needs the level opencl-kernels: NumPy has no groups")
+    with masked(handle, is_cpu=False):
+        w, numbers = matrix(name, 13, 8 if packed.FORMATS[name].block < 256 else 1)
+        numbers = numbers.astype(np.float64)
+        x = np.random.default_rng(1).standard_normal((2, w.shape[1])) * 2.0 ** np.arange(-12, -4).repeat(
+            w.shape[1] // 8
+        )
+        x = Tensor.from_host(x.astype(np.float32)).to(dtype)
+        exact = np.asarray(x.to("float64").numpy()) @ numbers.T
+        error = np.abs(np.asarray(ops.packed_linear(x, w).to("float64").numpy()) - exact)
+        assert (error <= last_bit * np.abs(exact) + NEAR * np.abs(exact).max()).all()
+
+
 @pytest.mark.parametrize("name", ["Q4_1", "Q8_0", "Q6_K"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float16", 3e-3), ("bfloat16", 2e-2), ("float64", 1e-12)])
 def test_products_in_other_dtypes(engine, name, dtype, tolerance):

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from netcl.core.backend.opencl.templates import Traits, filled_program, largest_group, per_work_item, traits
+from netcl.core.backend.opencl.templates import Traits, filled_program, largest_group, per_work_item, profile, traits
 from netcl.core.engine.packed_formats import FORMATS, GROUP, Field, Format
 from netcl.core.expr import Load
 from netcl.core.process.opencl import cl
+from netcl.core.tuning.unit_table import compute_capability
 
 if TYPE_CHECKING:
     from netcl.core.expr.kernel_source import KernelText
@@ -23,11 +24,15 @@ if TYPE_CHECKING:
 _FEW = 4  # rows of x on a GPU for which the matrix is unpacked in registers
 _FEW_CPU = 32  # the same on a CPU; for 64 rows panels take about the same time
 _TILE = 4  # of them that a CPU multiplies together
-_LANES = 64  # work-items of _NEAR rows of the matrix on a GPU
-_NEAR = 2
-_LOCAL = 128
+_LOCAL = 256  # work-items of a group on a GPU
 _UNITS = 4  # work-items of a core of a CPU; each rounds x, which takes as long as 20,000 numbers of the matrix
 _PANEL, _PANEL_GPU = 1 << 24, 1 << 27  # numbers that are unpacked at a time
+# Of packed_rows.cl: groups of a unit, the distance between them, and their scales; rows of the matrix for how many
+# work-items of a GPU.
+_SHORT, _LONG = (8, 64), (4, 32)
+_OF_UNITS = {"Q4_K": (4, 1, 2, *_LONG), "Q5_K": (4, 1, 2, *_LONG), "Q6_K": (2, 4, 2, *_SHORT)}
+_OF_OTHERS = (2, 1, 1, *_SHORT)
+_DIGITS = 1 << 14  # bytes of local memory on a GPU for the digits of x
 _C = {"uint8": "uchar", "int8": "char", "uint16": "ushort", "float16": "half"}
 _FIELD, _SHIFT = re.compile(r"\b(\w+)\("), re.compile(r"(<<|>>) byte\(")
 _BYTE = re.compile(r"\b(byte|word)(?=\()")
@@ -64,6 +69,15 @@ def _eight(field: Field, index: str, block: int) -> str:
     return f"convert_float8(*(__global const packed_uchar8*)({field.name} + block))"
 
 
+def _pair(field: Field, index: str) -> str:
+    """Returns the same for the two scales of a unit of packed_rows.cl."""
+    if field.count == 8:
+        return f"two_bytes({field.name} + block * 8 + ({index}))"
+    if field.count == 16:
+        return f"(float2)({field.name}[block * 16 + ({index})], {field.name}[block * 16 + ({index}) + 4])"
+    return _read(field, index)
+
+
 def _in_c(text: str, fields: Mapping[str, Field], read: Callable[[Field, str], str] = _read) -> str:
     """Returns an expression of the table in OpenCL C: calls of fields become reads of buffers."""
     match = next((match for match in _FIELD.finditer(text) if match[1] in fields), None)
@@ -94,6 +108,8 @@ def program(format: str, dtype: str, kernel: str, defines: tuple[tuple[str, obje
         "wide": _in_c(_BYTE.sub(r"\g<0>8", _SHIFT.sub(r"\1 word(", row.codes)), fields, _wide),
         "scale": _in_c(row.scale, fields),
         "offset": _in_c(row.offset, fields),
+        "scale2": f"(float2)({_in_c(row.scale, fields, _pair)})",
+        "offset2": f"(float2)({_in_c(row.offset, fields, _pair)})",
         "scale8": _in_c(row.scale, fields, eight).replace("power(", "power8("),
         "second8": _in_c(row.scale, fields, eight).replace(".even", ".odd"),
         "offset8": _in_c(row.offset, fields, eight),
@@ -157,9 +173,10 @@ def packed_fused(
         engine.launch(text, "packed_dots", grid, (1, 1), [x, *parts, *given, out, *args])
         return out
     group = 1 if device.is_cpu else largest_group(_LOCAL, device)
-    lanes = min(_LANES, group)
-    text = program(format, x.dtype, "packed_rows", (*rows_defines(count, lanes, group), *around))
-    sets = -(-rows // (_NEAR // 2 if gate else _NEAR))
+    own = rows_defines(row, x.dtype, count, group, min(_DIGITS, device.local_memory // 4), _has_dots(engine))
+    text = program(format, x.dtype, "packed_rows", (*own, *around))
+    near, lanes = (dict(own)[name] for name in ("NEAR", "LANES"))
+    sets = -(-rows // (near // 2 if gate else near))
     size = -(-sets * lanes // group) * group
     engine.launch(text, "packed_rows", (size,), (group,), [x, *parts, *given, out, *sizes[1:], np.float32(eps)])
     return out
@@ -176,9 +193,24 @@ def dots_defines(row: Format, tile: int) -> tuple[tuple[str, object], ...]:
     return ("ROWS", tile), ("SINGLE", own_scales), ("WHOLE", int(row.block > 32))
 
 
-def rows_defines(count: int, lanes: int, group: int) -> tuple[tuple[str, object], ...]:
-    """Returns the definitions of packed_rows.cl for ``count`` rows of x."""
-    return ("LANES", lanes), ("LANES1", int(lanes == 1)), ("GROUP", group), ("ROWS", count), ("NEAR", _NEAR)
+def rows_defines(
+    row: Format, dtype: str, count: int, group: int, local: int, dots: bool
+) -> tuple[tuple[str, int], ...]:
+    """Returns the definitions of packed_rows.cl for ``count`` rows of x; ``local`` is the memory for their digits."""
+    digits, limit = (3, 22) if dtype == "float32" else (2, 15)
+    members, distance, scales, near, lanes = _OF_UNITS.get(row.name, _OF_OTHERS)
+    segment = max(1, local // (GROUP * members * digits * count))
+    x = ("ROWS", count), ("DIGITS", digits), ("LIMIT", limit), ("SEGMENT", segment)
+    unit = ("MEMBERS", members), ("DISTANCE", distance), ("SCALES", scales)
+    items = ("NEAR", max(2, near // count)), ("LANES", min(lanes, group)), ("GROUP", group)
+    return *x, *unit, *items, ("DOT4", int(dots))
+
+
+def _has_dots(engine: Any) -> bool:
+    """True if the device multiplies and adds four bytes by one instruction."""
+    device = profile(engine)
+    capability = compute_capability(device)
+    return "cl_khr_integer_dot_product" in device.extensions if capability is None else capability >= (6, 1)
 
 
 def _local_sizes(count: int, columns: int) -> tuple[int, int, int]:

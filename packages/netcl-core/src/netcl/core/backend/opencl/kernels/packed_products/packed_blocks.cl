@@ -32,11 +32,13 @@ $if LEVELS
 #endif
 $end
 
+static inline uint4 codes_of(${declared}, const size_t block, const int g) { return as_uint4(${codes}); }
+
 static inline char16 quants(${declared}, const size_t block, const int g) {
 $if LEVELS
-    return LOOK_UP((char16)(${levels}), as_uchar16(${codes}));
+    return LOOK_UP((char16)(${levels}), as_uchar16(codes_of(${names}, block, g)));
 $else
-    return as_char16(${codes}) - (char)ZERO;
+    return as_char16(codes_of(${names}, block, g)) - (char)ZERO;
 $end
 }
 
