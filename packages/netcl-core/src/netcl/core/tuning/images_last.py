@@ -12,7 +12,6 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.tuning import winograd
 from netcl.core.tuning.conv_plans import ConvPart, ConvPlan, conv_plan
 from netcl.core.tuning.problems import Contraction, Geometry, Levels
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 _LEAST_PRODUCTS = 1 << 20  # below, the copies take as long
 _LEAST_ROWS = 8  # of filters or channels in a group; for fewer there are kernels of their own
 _RUN = 2  # vectors of a run from which on no copy with the images last pays
-_COST = 0.9  # of the cost of contractions over padded images
 
 
 @lru_cache(maxsize=512)
@@ -49,11 +47,6 @@ def _columns_in_a_run(c: Contraction, of_sums: bool) -> int:
             break
         run *= extent
     return run
-
-
-def cost(device: Traits, kind: str, g: Geometry) -> float:
-    """Returns the cost of a problem, in products, by that of contractions over padded images."""
-    return _COST * winograd.direct_cost(device.is_cpu, kind, g)
 
 
 @lru_cache(maxsize=1024)
