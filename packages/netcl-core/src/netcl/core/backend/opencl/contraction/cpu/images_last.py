@@ -72,11 +72,18 @@ def _blocks(engine: Any, plan: ConvPlan, workspace: int) -> tuple[tuple[int, int
 
 
 def _copied(engine: Any, plan: ConvPlan, x: TensorData, first: int, count: int) -> TensorData:
-    """Returns ``count`` images of x from ``first`` on, padded, with the images as the last index."""
-    if plan.padded != plan.extent:
+    """Returns ``count`` images of x from ``first`` on, padded, with the images as the last index. Rows of images are
+    padded faster than rows of pixels, but in two dimensions only.
+    """
+    if plan.padded[0] != plan.extent[0]:
         x = padded_images(engine, x, plan.planes, plan.extent, plan.low, plan.padded, first, count)
-        first = 0
-    return _turned(engine, x, plan.planes * prod(plan.padded), first, count)
+        return _turned(engine, x, plan.planes * prod(plan.padded), 0, count)
+    turned = _turned(engine, x, plan.planes * prod(plan.extent), first, count)
+    if plan.padded == plan.extent:
+        return turned
+    planes = plan.planes * plan.extent[0]
+    extent, padded = (*plan.extent[1:], count), (*plan.padded[1:], count)
+    return padded_images(engine, turned, planes, extent, (*plan.low[1:], 0), padded, 0, 1)
 
 
 def _turned(engine: Any, x: TensorData, each: int, first: int, count: int) -> TensorData:
