@@ -31,7 +31,7 @@ CONVOLUTIONS = [
     ((2, 16, 9, 9), (24, 16, 1, 1), 1, 0), ((2, 16, 9, 9), (24, 16, 1, 1), 2, 0),
     ((4, 64, 28, 28), (64, 64, 3, 3), 1, 1),
     ((1, 64, 8, 8), (5, 64, 1, 1), 1, 0), ((2, 20, 21, 19), (8, 20, 5, 5), 1, 0),
-    ((3, 12, 11, 9), (10, 12, 3, 3), 2, 1),
+    ((3, 12, 11, 9), (10, 12, 3, 3), 2, 1), ((16, 12, 10, 10), (20, 12, 4, 4), 2, 1),
 ]  # fmt: skip
 MASKS = {
     "large GPU": {"is_cpu": False, "max_work_group_size": 256, "local_mem_size": 48 * 1024},
@@ -41,6 +41,7 @@ MASKS = {
 }
 # Copies that come before or after a kernel of a convolution or a product, and parts of minimal filtering.
 AROUND = {
+    "copy",
     "pad",
     "pack_rows",
     "add_parts",

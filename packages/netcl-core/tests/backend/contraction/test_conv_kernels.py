@@ -139,7 +139,8 @@ def test_conv_in_other_dtypes(engine: Any, dtype: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "variant", ["rows", "packed", "channels", pytest.param("windows", marks=pytest.mark.deep), "tiled", "direct"]
+    "variant",
+    ["rows", "packed", "channels", "images_last", pytest.param("windows", marks=pytest.mark.deep), "tiled", "direct"],
 )
 def test_every_variant_agrees_with_the_definition(engine: Any, variant: str) -> None:
     if engine.name != "cl":
@@ -383,6 +384,56 @@ def test_few_channels_finish_their_sums(engine: Any, monkeypatch: pytest.MonkeyP
             assert names == ["channels_forward"]
         plain = engine.read(ops.conv2d(*given[:2], padding=1))
         assert np.array_equal(found, plain + bias[:, None, None])
+
+
+MANY = {
+    "strided": Case((32, 12, 10, 10), (20, 12, 4, 4), (2, 2), ((1, 1), (1, 1)), (1, 1), 1),
+    "rows that are no vectors, grouped": Case((32, 16, 7, 9), (24, 8, 5, 3), (1, 1), ((2, 2), (1, 0)), (1, 2), 2),
+    "taps that some positions lack": Case((48, 24, 11, 14), (48, 24, 2, 2), (3, 3), ((0, 0), (0, 0)), (1, 1), 1),
+    "1d": Case((48, 24, 45), (40, 24, 7), (2,), ((3, 3),), (1,), 1),
+    "3d": Case((32, 8, 5, 6, 7), (12, 8, 3, 3, 3), (1, 2, 1), ((1, 0), (1, 1), (0, 2)), (1, 1, 1), 1),
+    "to a point": Case((64, 32, 4, 4), (40, 32, 4, 4), (1, 1), ((0, 0), (0, 0)), (1, 1), 1),
+}
+
+
+@pytest.mark.parametrize("workspace", [1 << 24, 40_000])
+def test_images_are_the_last_index_where_columns_are_no_runs(
+    engine: Any, workspace: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_opencl_cpu(engine):
+        pytest.skip("needs an OpenCL CPU device: others read images as they lie")
+    from netcl.core.backend.opencl.contraction import conv
+
+    monkeypatch.setattr(conv, "_WORKSPACE", workspace)
+    monkeypatch.setattr(engine, "plans", {})
+    for name, case in MANY.items():
+        arrays = data(case, "float32")
+        with launches(engine, monkeypatch) as names:
+            results = compute(engine, case, "float32", arrays)
+        assert names.count("copy") >= 6, name  # turned there and back for each direction
+        assert (names.count("copy") > 6) == (workspace < 1 << 24), name
+        asked = compute(engine, case, "float32", arrays, "images_last")
+        values = [array.astype(np.float64) for array in arrays]
+        scales = reference(case, *(np.abs(value) for value in values))
+        for result, again, value, scale in zip(results, asked, reference(case, *values), scales):
+            found = engine.read(result)
+            assert np.array_equal(found, engine.read(again))
+            assert (np.abs(found - value) / (scale + 1e-30)).max() < TOLERANCE["float32"], name
+
+
+def test_epilogues_of_convolutions_with_images_last(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from netcl import ops
+
+    case = MANY["strided"]
+    arrays = data(case, "float32")
+    x, weight = (engine.tensor(array, "float32") for array in arrays[:2])
+    bias = engine.tensor(np.random.default_rng(5).standard_normal(20).astype(np.float32), "float32")
+    options: dict[str, Any] = {"stride": 2, "padding": 1}
+    with launches(engine, monkeypatch) as names:
+        found = engine.read(ops.conv2d(x, weight, bias, **options))
+    if is_opencl_cpu(engine):
+        assert names == ["copy", "pad", "contract", "copy"]
+    assert np.array_equal(found, engine.read(ops.conv2d(x, weight, **options)) + engine.read(bias)[:, None, None])
 
 
 WINOGRAD = {

@@ -16,7 +16,7 @@ from netcl.core import config
 from netcl.core.device.capabilities import DeviceProfile
 from netcl.core.device.profile import ExtendedDeviceProfile
 from netcl.core.dtypes import is_floating, itemsize
-from netcl.core.tuning import matrix_units, small_channels, tiles, winograd
+from netcl.core.tuning import images_last, matrix_units, small_channels, tiles, winograd
 from netcl.core.tuning.conv_plans import blocks_of, conv_plan, dense, restricted
 from netcl.core.tuning.kernel_config import KernelConfig, KernelVariant
 from netcl.core.tuning.matmul_precision import get_float32_matmul_precision
@@ -276,6 +276,14 @@ def _channels(device: Traits, p: Convolution, op: str = "") -> Any:
     return small_channels.problem_on(device, *p)
 
 
+def _direct_cost(device: Traits, p: Convolution, op: str) -> float:
+    return winograd.direct_cost(device.is_cpu, p.kind, p.geometry)
+
+
+def _images_last(device: Traits, p: Convolution, op: str = "") -> Any:
+    return images_last.plan_on(device, *p)
+
+
 def _winograd(name: str, device: Traits, p: Convolution) -> Any:
     """Returns the problem of a form of the kernels; that of GPUs also runs on CPUs, if it is requested."""
     form = "gpu" if name.endswith("_gpu") else "cpu"
@@ -318,11 +326,12 @@ CONVOLUTIONS: dict[str, Candidate] = {
             _channels_tiling, _TILES, ("contract_channels",), None, _channels,
             ("channels_forward", "channels_input", "channels_weights"),
         ),
-        # One contraction for each part of ``conv_plan``, each by a kernel of its own.
+        # Taken before the next row at the same cost; minimal filtering was faster than both wherever it is taken.
         Candidate(
-            "contractions", lambda device, p, op: True,
-            lambda device, p, op: winograd.direct_cost(device.is_cpu, p.kind, p.geometry), _one, _TILES,
+            "images_last", _images_last, _direct_cost, _of_cpus, _VECTORS, _GEMM, None, _images_last, ("contract",),
         ),
+        # One contraction for each part of ``conv_plan``, each by a kernel of its own.
+        Candidate("contractions", lambda device, p, op: True, _direct_cost, _one, _TILES),
         *map(_winograd_row, ("winograd2", "winograd4", "winograd2_gpu", "winograd4_gpu")),
     )
 }  # fmt: skip

@@ -9,7 +9,7 @@ from math import gcd, prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from netcl.core import config
-from netcl.core.backend.opencl.contraction.cpu import cpu_tiles
+from netcl.core.backend.opencl.contraction.cpu import cpu_tiles, images_last
 from netcl.core.backend.opencl.contraction.few_channels import small_channels
 from netcl.core.backend.opencl.contraction.few_channels.channels_verdict import few_channels_work
 from netcl.core.backend.opencl.contraction.fused_epilogue import RESULT, FusedEpilogue, OperandLayout, fuse_epilogue
@@ -224,6 +224,15 @@ def _convolve(
         if epilogue is not None and kind == "forward":
             fused = _fuse(engine, plan, epilogue, out, "rows")
         small_channels.run(engine, problem, a, b, out, fused)
+    elif name == "images_last":
+        if kind == "grad_weight":
+            images_last.grad_weight(engine, plan, _WORKSPACE, a, b, out)
+        else:
+            if epilogue is not None:
+                layouts = [_operand_layout(plan, out, operand.shape) for operand in operands]
+                layouts = [None if layout is None or layout.stride_kind == RESULT else layout for layout in layouts]
+                fused = fuse_epilogue(epilogue, layouts, traits(engine).vector)
+            images_last.run(engine, plan, _WORKSPACE, a, b, out, fused)
     elif name == "contractions":
         if kind == "grad_weight":
             _summed_over_images(engine, plan, a, b, out, variant)
