@@ -235,8 +235,7 @@ def _check_finite(node: GradNode, results: Sequence[Tensor | None]) -> None:
         if grad is not None and not bool(np.isfinite(grad.numpy()).all()):
             raise NonFiniteError(
                 f"{node.name}: the gradient of its input {position} has NaN or Inf; the op was called "
-                f"here:\n{node.trace}",
-                op=node.name,
+                f"here:\n{node.trace}"
             )
 
 
@@ -256,14 +255,11 @@ def start(output: Tensor, grad: Any) -> Tensor:
     if not isinstance(grad, Tensor):
         grad = Tensor.from_host(output.queue, grad, output.dtype)
     if grad.shape != output.shape:
-        raise ShapeError(
-            f"backward: grad has shape {grad.shape}, the value {output.shape}", op="backward", parameter="grad"
-        )
+        raise ShapeError(f"backward: grad has shape {grad.shape}, the value {output.shape}", parameter="grad")
     if grad.queue is not output.queue:
         raise BackendMismatchError(
             f"backward: grad lives on {grad.engine.device_label}, the value on {output.engine.device_label}; move it "
-            "with grad.to(device)",
-            op="backward",
+            "with grad.to(device)"
         )
     begin: Tensor = grad.astype(output.dtype)
     return begin

@@ -538,14 +538,12 @@ def checked(node: GradNode, returned: Any, inputs: Sequence[TensorMeta], context
             )
         if result.shape != meta.shape:
             raise ShapeError(
-                f"{node.name}: the gradient of input {position} has shape {result.shape}, the input {meta.shape}",
-                op=node.name,
+                f"{node.name}: the gradient of input {position} has shape {result.shape}, the input {meta.shape}"
             )
         if result.queue is not meta.queue:
             raise BackendMismatchError(
                 f"{node.name}: the gradient of input {position} lives on {result.engine.device_label}, the input "
-                "elsewhere",
-                op=node.name,
+                "elsewhere"
             )
         context.borrow(result)
         results[position] = context.call("cast", result, dtype=meta.dtype) if result.dtype != meta.dtype else result

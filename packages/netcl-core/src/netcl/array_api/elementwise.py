@@ -61,7 +61,7 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
         elif is_integer(x.dtype):
             if isinstance(bound, float) and not bound.is_integer():
                 raise DTypeError(
-                    f"clip: expected a bound in the range of {x.dtype}, got {bound}; convert x with astype", op="clip"
+                    f"clip: expected a bound in the range of {x.dtype}, got {bound}; convert x with astype"
                 )
             low, high = integer_range(x.dtype)
             bound = _limited(int(bound), low, high)

@@ -30,7 +30,7 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """Returns the positions of nonzero elements, one int64 vector per axis; raises ShapeError for a 0-d tensor."""
     if not x.ndim:
-        raise ShapeError("nonzero: a 0-d tensor has no axis", op="nonzero")
+        raise ShapeError("nonzero: a 0-d tensor has no axis")
     return tuple(row("nonzero")(x, as_tuple=True))
 
 

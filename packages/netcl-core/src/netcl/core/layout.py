@@ -30,7 +30,7 @@ def broadcast_shapes(shapes: Sequence[Sequence[int]], op: str = "broadcast") -> 
         wide = {size for size in sizes if size != 1}
         if len(wide) > 1:
             listed = " and ".join(str(tuple(shape)) for shape in shapes)
-            raise ShapeError(f"{op}: shapes {listed} do not broadcast; lengths of an axis must be equal or 1", op=op)
+            raise ShapeError(f"{op}: shapes {listed} do not broadcast; lengths of an axis must be equal or 1")
         result.append(wide.pop() if wide else 1)
     return tuple(result)
 
@@ -45,11 +45,11 @@ def normalize_axes(axis: int | Sequence[int] | None, rank: int, op: str) -> tupl
     for number in axes:
         if not -rank <= number < rank:
             raise AxisError(
-                f"{op}: axis {number} is out of range for {rank} dimension{'s' * (rank != 1)}", op=op, parameter="axis"
+                f"{op}: axis {number} is out of range for {rank} dimension{'s' * (rank != 1)}", parameter="axis"
             )
     result = sorted({number % rank for number in axes})
     if len(result) != len(axes):
-        raise ShapeError(f"{op}: axes {tuple(axes)} name an axis twice", op=op, parameter="axis")
+        raise ShapeError(f"{op}: axes {tuple(axes)} name an axis twice", parameter="axis")
     return tuple(result)
 
 

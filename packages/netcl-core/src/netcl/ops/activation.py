@@ -186,6 +186,6 @@ def glu(x: Tensor, axis: int = -1) -> Tensor:
     """Returns a * sigmoid(b), with a and b the halves of x along ``axis`` (Dauphin et al. 2017)."""
     (axis,) = normalize_axes(axis, x.ndim, "glu")
     if x.shape[axis] % 2:
-        raise ShapeError(f"glu: axis {axis} of shape {x.shape} has no two halves", op="glu", parameter="axis")
+        raise ShapeError(f"glu: axis {axis} of shape {x.shape} has no two halves", parameter="axis")
     a, b = chunk(x, 2, axis)
     return mul(a, sigmoid(b))  # type: ignore[no-any-return]

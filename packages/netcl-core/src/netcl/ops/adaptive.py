@@ -40,14 +40,14 @@ def _sizes(op: str, x: Sequence[int], output_size: Any) -> tuple[int, ...]:
     """Returns the output's spatial sizes; None keeps an axis as it is."""
     n = len(x) - 2
     if n < 1:
-        raise ShapeError(f"{op}: x {tuple(x)}; expected (N, C, spatial...)", op=op)
+        raise ShapeError(f"{op}: x {tuple(x)}; expected (N, C, spatial...)")
     requested = output_size if isinstance(output_size, (tuple, list)) else (output_size,)
     requested = requested * n if len(requested) == 1 else requested
     if len(requested) == n:
         requested = tuple(extent if size is None else size for size, extent in zip(requested, x[2:]))
     sizes = per_axis(op, "output_size", requested, n)
     if 0 in x[2:]:
-        raise ShapeError(f"{op}: x {tuple(x)} has no spatial elements", op=op)
+        raise ShapeError(f"{op}: x {tuple(x)} has no spatial elements")
     return sizes
 
 
@@ -123,8 +123,7 @@ def adaptive_max_pool_grad(grad_output: Tensor, indices: Tensor, shape: Any) -> 
     wanted = tuple(int(size) for size in shape)
     if grad_output.shape[:2] != wanted[:2] or indices.shape != grad_output.shape or len(wanted) != grad_output.ndim:
         raise ShapeError(
-            f"adaptive_max_pool_grad: grad_output {grad_output.shape}, indices {indices.shape} for shape {wanted}",
-            op="adaptive_max_pool_grad",
+            f"adaptive_max_pool_grad: grad_output {grad_output.shape}, indices {indices.shape} for shape {wanted}"
         )
     if grad_output.size == 0 or 0 in wanted:
         return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
@@ -168,9 +167,7 @@ def adaptive_avg_pool_grad(grad_output: Tensor, shape: Any) -> Tensor:
     engine = engine_of("adaptive_avg_pool_grad", grad_output)
     wanted = tuple(int(size) for size in shape)
     if grad_output.shape[:2] != wanted[:2] or len(wanted) != grad_output.ndim:
-        raise ShapeError(
-            f"adaptive_avg_pool_grad: grad_output {grad_output.shape} for shape {wanted}", op="adaptive_avg_pool_grad"
-        )
+        raise ShapeError(f"adaptive_avg_pool_grad: grad_output {grad_output.shape} for shape {wanted}")
     if grad_output.size == 0 or 0 in wanted:
         return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
     if set(grad_output.shape[2:]) == {1}:

@@ -102,18 +102,18 @@ def _check(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool
     op = "scaled_dot_product_attention"
     shapes = f"q {q.shape}, k {k.shape}, v {v.shape}"
     if not all(is_floating(x.dtype) for x in (q, k, v)):
-        raise DTypeError(f"{op}: expected floating dtypes, got {q.dtype}, {k.dtype} and {v.dtype}", op=op)
+        raise DTypeError(f"{op}: expected floating dtypes, got {q.dtype}, {k.dtype} and {v.dtype}")
     if q.ndim < 2 or not q.ndim == k.ndim == v.ndim or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ShapeError(
-            f"{op}: {shapes}; expected q (..., queries, E), k (..., keys, E) and v (..., keys, V) of equal rank", op=op
+            f"{op}: {shapes}; expected q (..., queries, E), k (..., keys, E) and v (..., keys, V) of equal rank"
         )
     if grouped:
         if q.ndim < 3 or k.shape[-3] != v.shape[-3] or not k.shape[-3] or q.shape[-3] % k.shape[-3]:
-            raise ShapeError(f"{op}: {shapes}; grouped heads of q must be a multiple of the heads of k and v", op=op)
+            raise ShapeError(f"{op}: {shapes}; grouped heads of q must be a multiple of the heads of k and v")
     else:
         broadcast_shapes((q.shape[:-2], k.shape[:-2], v.shape[:-2]), op)
     if mask is not None and not (mask.dtype == "bool" or is_floating(mask.dtype)):
-        raise DTypeError(f"{op}: expected a bool or floating mask, got {mask.dtype}; write mask.bool()", op=op)
+        raise DTypeError(f"{op}: expected a bool or floating mask, got {mask.dtype}; write mask.bool()")
     if mask is not None and is_causal:
         raise ArgumentError(f"{op}: expected either a mask or is_causal, got both")
 
@@ -181,7 +181,7 @@ def causal_mask(queries: int, keys: int | None = None, offset: int = 0, queue: A
     """
     shape = (queries, queries if keys is None else keys)
     if min(shape) < 0:
-        raise ShapeError(f"causal_mask: queries {queries}, keys {keys} must not be negative", op="causal_mask")
+        raise ShapeError(f"causal_mask: queries {queries}, keys {keys} must not be negative")
     engine: Any = engine_for(queue)
     mask: Tensor = engine.empty(shape, "bool")
     if mask.size:
@@ -249,9 +249,9 @@ def rope(x: Tensor, positions: Tensor | int | None = None, base: float = 10000.0
     for p .. p + T - 1, as with cached keys, or a tensor that broadcasts to (..., T). Raises ShapeError if D is odd.
     """
     if x.ndim < 2 or x.shape[-1] % 2 or not x.shape[-1]:
-        raise ShapeError(f"rope: x {x.shape}; expected (..., T, D) with an even D", op="rope")
+        raise ShapeError(f"rope: x {x.shape}; expected (..., T, D) with an even D")
     if not is_floating(x.dtype):
-        raise DTypeError(f"rope: expected floating dtypes, got {x.dtype}", op="rope")
+        raise DTypeError(f"rope: expected floating dtypes, got {x.dtype}")
     places = unsqueeze(positions, -1) if isinstance(positions, Tensor) else None
     offset = float(positions) if isinstance(positions, int) else 0.0
     if interleaved:

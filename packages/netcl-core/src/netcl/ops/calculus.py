@@ -40,13 +40,13 @@ def _areas(op: str, y: Tensor, x: Tensor | None, dx: float, axis: int) -> tuple[
     points: Tensor = x
     if x.ndim == 1:
         if x.shape[0] != y.shape[at]:
-            raise ShapeError(f"{op}: x {x.shape} for axis {axis} of y {y.shape}", op=op, parameter="x")
+            raise ShapeError(f"{op}: x {x.shape} for axis {axis} of y {y.shape}", parameter="x")
         points = reshape(x, (-1,) + (1,) * (y.ndim - at - 1))
     elif x.ndim < y.ndim:
         points = reshape(x, (1,) * (y.ndim - x.ndim) + x.shape)
     along = at - y.ndim + points.ndim
     if points.ndim == 0 or points.ndim > y.ndim or points.shape[along] != y.shape[at]:
-        raise ShapeError(f"{op}: x {x.shape} does not fit axis {axis} of y {y.shape}", op=op, parameter="x")
+        raise ShapeError(f"{op}: x {x.shape} does not fit axis {axis} of y {y.shape}", parameter="x")
     widths = sub(part(points, along, first, count), part(points, along, 0, count))
     return mul(mul(pairs, widths), 0.5), at
 

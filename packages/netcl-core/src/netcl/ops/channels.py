@@ -39,7 +39,6 @@ def channel_shuffle(x: Tensor, groups: int) -> Tensor:
         raise ShapeError(
             f"channel_shuffle: x {x.shape}, groups {groups!r}; expected (N, C, spatial...) with a C that a positive "
             "number of groups divides",
-            op="channel_shuffle",
             parameter="groups",
         )
     n, c, *rest = x.shape
@@ -71,8 +70,7 @@ def local_response_norm(x: Tensor, size: int, alpha: float = 1e-4, beta: float =
     if x.ndim < 3 or not isinstance(size, (int, np.integer)) or size < 1:
         raise ShapeError(
             f"local_response_norm: x {x.shape}, size {size!r}; expected (N, C, spatial...) and a number of channels "
-            "from 1",
-            op="local_response_norm",
+            "from 1"
         )
     if x.size == 0:
         return x

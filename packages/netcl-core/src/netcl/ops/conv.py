@@ -117,11 +117,10 @@ def _check(op: str, n: int, x: Sequence[int], weight: Sequence[int], groups: int
         raise ShapeError(
             f"{op}: x {tuple(x)}, weight {tuple(weight)}{bias_text}, groups {groups}; expected x (N, C, "
             f"{', '.join(LAYOUT[n])}) or without N, weight "
-            "(F, C / groups, kernel...), bias (F,), F a multiple of groups",
-            op=op,
+            "(F, C / groups, kernel...), bias (F,), F a multiple of groups"
         )
     if 0 in weight[2:]:
-        raise ShapeError(f"{op}: the kernel of weight {tuple(weight)} has no taps", op=op)
+        raise ShapeError(f"{op}: the kernel of weight {tuple(weight)} has no taps")
 
 
 def _forward(
@@ -191,7 +190,7 @@ def _gradient(op: str, kind: str, n: int, a: Any, b: Any, shape: Any, geometry: 
     windows, sizes = _windows_of(op, n, x, weight, *geometry)
     expected = (x[0], weight[0], *sizes)
     if grad != expected:
-        raise ShapeError(f"{op}: grad_output {grad}, expected {expected} for x {x} and weight {weight}", op=op)
+        raise ShapeError(f"{op}: grad_output {grad}, expected {expected} for x {x} and weight {weight}")
     a, b = floating(op, a, b)
     if 0 in a.shape or 0 in b.shape or 0 in wanted:
         return engine.zeros(wanted, a.dtype)  # type: ignore[no-any-return]
@@ -347,7 +346,7 @@ def depthwise_conv2d(
     ``stride``, ``padding`` and ``dilation`` are conv2d's; raises ShapeError if x has another rank.
     """
     if x.ndim not in (3, 4):
-        raise ShapeError(f"depthwise_conv2d: x {x.shape}; expected (N, C, H, W) or (C, H, W)", op="depthwise_conv2d")
+        raise ShapeError(f"depthwise_conv2d: x {x.shape}; expected (N, C, H, W) or (C, H, W)")
     return conv2d(x, weight, bias, stride, padding, dilation, groups=x.shape[-3])  # type: ignore[no-any-return]
 
 
@@ -434,8 +433,7 @@ def conv_tbc(x: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """
     if x.ndim != 3 or weight.ndim != 3 or x.shape[2] != weight.shape[1] or bias.shape != weight.shape[2:]:
         raise ShapeError(
-            f"conv_tbc: x {x.shape}, weight {weight.shape}, bias {bias.shape}; expected (T, N, C), (K, C, F) and (F,)",
-            op="conv_tbc",
+            f"conv_tbc: x {x.shape}, weight {weight.shape}, bias {bias.shape}; expected (T, N, C), (K, C, F) and (F,)"
         )
     result = conv1d(permute(x, (1, 2, 0)), permute(weight, (2, 1, 0)), bias, padding=pad)
     return permute(result, (2, 0, 1))  # type: ignore[no-any-return]

@@ -33,8 +33,7 @@ def _transposed(
         raise ShapeError(
             f"{op}: x {x.shape}, weight {weight.shape}, groups {groups}; expected x (N, C, "
             f"{', '.join(LAYOUT[n])}) or without N, weight "
-            "(C, F / groups, kernel...)",
-            op=op,
+            "(C, F / groups, kernel...)"
         )
     geometry = geometry_of(op, n, weight.shape, stride, padding, dilation)
     extra = per_axis(op, "output_padding", output_padding, n, 0)
@@ -42,12 +41,11 @@ def _transposed(
     sizes = tuple((size - 1) * s - low - high + span(k, d) + e for size, k, s, (low, high), d, e in rows)
     if any(e >= max(s, d) for e, s, d in zip(extra, geometry["stride"], geometry["dilation"])) or min(sizes) < 0:
         raise ShapeError(
-            f"{op}: expected output_padding below stride or dilation and output sizes from 0, got {extra} and {sizes}",
-            op=op,
+            f"{op}: expected output_padding below stride or dilation and output sizes from 0, got {extra} and {sizes}"
         )
     channels = weight.shape[1] * groups
     if bias is not None and bias.shape != (channels,):
-        raise ShapeError(f"{op}: bias {bias.shape}, expected ({channels},)", op=op, parameter="bias")
+        raise ShapeError(f"{op}: bias {bias.shape}, expected ({channels},)", parameter="bias")
     if any(e >= s for e, s in zip(extra, geometry["stride"])):  # longer than that of any gradient: a part of the whole
         pads, geometry = geometry["padding"], {**geometry, "padding": ((0, 0),) * n}
         rows = zip(x.shape[2:], weight.shape[2:], geometry["stride"], geometry["dilation"])

@@ -236,15 +236,13 @@ def _column(what: str, lengths: Any, low: int, high: int, like: Tensor) -> Tenso
     if not isinstance(lengths, Tensor):
         host_lengths = np.asarray(lengths, dtype=np.int64).reshape(-1)
         if host_lengths.shape != (n,):
-            raise ShapeError(f"ctc_loss: {len(host_lengths)} {what} for {n} samples", op="ctc_loss", parameter=what)
+            raise ShapeError(f"ctc_loss: {len(host_lengths)} {what} for {n} samples", parameter=what)
         if n and not low <= host_lengths.min() <= host_lengths.max() <= high:
             raise ArgumentError(f"ctc_loss: expected {what} in {low} .. {high}, got {host_lengths.tolist()}")
         lengths = Tensor.from_host(like.queue, host_lengths)
     if lengths.size != n or is_floating(lengths.dtype):
         raise ShapeError(
-            f"ctc_loss: {what} {lengths.shape} of {lengths.dtype}; expected whole numbers, ({n},)",
-            op="ctc_loss",
-            parameter=what,
+            f"ctc_loss: {what} {lengths.shape} of {lengths.dtype}; expected whole numbers, ({n},)", parameter=what
         )
     return reshape(lengths, (n, 1))  # type: ignore[no-any-return]
 
@@ -254,8 +252,7 @@ def _padded(targets: Tensor, target_lengths: Any, n: int) -> Tensor:
     counts = np.asarray(target_lengths.to_host() if isinstance(target_lengths, Tensor) else target_lengths).reshape(-1)
     if len(counts) != n or counts.sum() != targets.size:
         raise ShapeError(
-            f"ctc_loss: {targets.size} targets in a row for target_lengths {counts.tolist()} of {n} samples",
-            op="ctc_loss",
+            f"ctc_loss: {targets.size} targets in a row for target_lengths {counts.tolist()} of {n} samples"
         )
     longest = int(counts.max(initial=0))
     places = np.cumsum(counts)[:, None] - counts[:, None] + np.arange(longest)
@@ -289,22 +286,20 @@ def ctc_loss(
     if not isinstance(targets, Tensor):
         targets = Tensor.from_host(log_probs.queue, targets)
     if not is_floating(log_probs.dtype) or is_floating(targets.dtype) or targets.dtype == "bool":
-        raise DTypeError(f"ctc_loss: log_probs of {log_probs.dtype} and targets of {targets.dtype}", op="ctc_loss")
+        raise DTypeError(f"ctc_loss: log_probs of {log_probs.dtype} and targets of {targets.dtype}")
     single = log_probs.ndim == 2
     if single:
         log_probs = reshape(log_probs, (log_probs.shape[0], 1, log_probs.shape[1]))
         targets = reshape(targets, (1, -1))
     if log_probs.ndim != 3 or not log_probs.shape[0]:
-        raise ShapeError(f"ctc_loss: log_probs {log_probs.shape}; expected (T, N, C), T at least 1", op="ctc_loss")
+        raise ShapeError(f"ctc_loss: log_probs {log_probs.shape}; expected (T, N, C), T at least 1")
     steps, n, classes = log_probs.shape
     if not 0 <= blank < classes:
         raise ArgumentError(f"ctc_loss: blank {blank} is none of {classes} classes")
     if targets.ndim == 1:
         targets = _padded(targets, target_lengths, n)
     if targets.ndim != 2 or targets.shape[0] != n:
-        raise ShapeError(
-            f"ctc_loss: targets {targets.shape} for log_probs {log_probs.shape}; expected ({n}, S)", op="ctc_loss"
-        )
+        raise ShapeError(f"ctc_loss: targets {targets.shape} for log_probs {log_probs.shape}; expected ({n}, S)")
     longest = targets.shape[1]
     lengths = _column("input_lengths", input_lengths, 1, steps, log_probs)
     labels = _column("target_lengths", target_lengths, 0, longest, log_probs)

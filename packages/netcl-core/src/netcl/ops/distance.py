@@ -36,7 +36,7 @@ def _cases(rng: np.random.Generator) -> Cases:
 
 def _checked(op: str, a: Any, b: Any) -> None:
     if not is_floating(promote(a.dtype, b.dtype)):
-        raise DTypeError(f"{op}: expected floating dtypes, got {a.dtype} and {b.dtype}; convert with astype", op=op)
+        raise DTypeError(f"{op}: expected floating dtypes, got {a.dtype} and {b.dtype}; convert with astype")
 
 
 @expression(
@@ -74,7 +74,7 @@ def cdist(a: Tensor, b: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_
     engine_of("cdist", a, b)
     _checked("cdist", a, b)
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
-        raise ShapeError(f"cdist: expected shapes (..., P, M) and (..., R, M), got {a.shape} and {b.shape}", op="cdist")
+        raise ShapeError(f"cdist: expected shapes (..., P, M) and (..., R, M), got {a.shape} and {b.shape}")
     return norm_of_difference(unsqueeze(a, -2), unsqueeze(b, -3), float(p))  # type: ignore[no-any-return]
 
 
@@ -93,7 +93,7 @@ def pdist(x: Tensor, p: float = 2.0) -> Tensor:
     engine_of("pdist", x)
     _checked("pdist", x, x)
     if x.ndim != 2:
-        raise ShapeError(f"pdist: expected shape (N, M), got {x.shape}", op="pdist")
+        raise ShapeError(f"pdist: expected shape (N, M), got {x.shape}")
     first, second = np.triu_indices(x.shape[0], 1)
     return norm_of_difference(index_select(x, 0, first), index_select(x, 0, second), float(p))  # type: ignore[no-any-return]
 

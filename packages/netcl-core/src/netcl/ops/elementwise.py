@@ -546,7 +546,7 @@ def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) ->
     """
     if not any(is_floating(operand.dtype) for operand in (x, tensor1, tensor2)):
         if value != int(value):
-            raise DTypeError(f"addcmul: value {value} for integers; convert with astype", op="addcmul")
+            raise DTypeError(f"addcmul: value {value} for integers; convert with astype")
         product = mul(tensor1, tensor2)
         return add(x, product if value == 1 else mul(product, int(value)))  # type: ignore[no-any-return]
     return _scaled(x, tensor1, tensor2, value=float(value))  # type: ignore[no-any-return]

@@ -26,7 +26,7 @@ def require_matrix(op: str, x: Tensor, square: bool = True) -> None:
     engine_of(op, x)
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         wanted = "(..., n, n)" if square else "(..., m, n)"
-        raise ShapeError(f"{op}: expected a matrix or a stack of them, {wanted}, got shape {x.shape}", op=op)
+        raise ShapeError(f"{op}: expected a matrix or a stack of them, {wanted}, got shape {x.shape}")
 
 
 def host(x: Tensor) -> Any:
@@ -52,12 +52,12 @@ def _solved(op: str, function: Callable[..., Any], *arrays: Any, **attributes: A
     """Returns what ``function`` of LAPACK returns; raises SingularMatrixError with its reason."""
     if op in _ITERATIVE and not all(np.isfinite(array).all() for array in arrays):
         shapes = " and ".join(str(array.shape) for array in arrays)
-        raise SingularMatrixError(f"{op}: no convergence on NaN or infinities; input of shape {shapes}", op=op)
+        raise SingularMatrixError(f"{op}: no convergence on NaN or infinities; input of shape {shapes}")
     try:
         with np.errstate(all="ignore"):
             return function(*arrays, **attributes)
     except np.linalg.LinAlgError as error:
-        raise SingularMatrixError(f"{op}: {error}; input of shape {arrays[0].shape}", op=op) from None
+        raise SingularMatrixError(f"{op}: {error}; input of shape {arrays[0].shape}") from None
 
 
 def like(x: Tensor, values: Any, dtype: str | None = None) -> Tensor:
@@ -324,7 +324,7 @@ def solve(a: Tensor, b: Tensor, *, left: bool = True) -> Tensor:
     vector = _vector(a.shape, b.shape)
     length = b.shape[-1] if b.ndim and (vector or not left) else b.shape[-2] if b.ndim > 1 else -1
     if length != a.shape[-1] or (vector and not left):
-        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match (left={left})", op=op)
+        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match (left={left})")
     dtype = promote(a.dtype, b.dtype)
     values = _solved(op, _broadcast(op, _solve), host(a), host(b), left=left)
     return like(a, values, dtype)
@@ -337,7 +337,7 @@ def _broadcast(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
         except np.linalg.LinAlgError:
             raise
         except ValueError:
-            raise ShapeError(f"{op}: leading axes of {a.shape} and {b.shape} do not broadcast", op=op) from None
+            raise ShapeError(f"{op}: leading axes of {a.shape} and {b.shape} do not broadcast") from None
 
     return call
 
@@ -386,7 +386,7 @@ def lstsq(
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise ArgumentError(f"{op}: expected driver None, 'gels', 'gelsy', 'gelsd' or 'gelss', got {driver!r}")
     if b.ndim == 0 or a.shape[-2] != (b.shape[-1] if _vector(a.shape, b.shape) else b.shape[-2]):
-        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match", op=op)
+        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match")
     dtype = promote(a.dtype, b.dtype)
     parts = _solved(op, _broadcast(op, _lstsq), host(a), host(b), rcond=rcond)
     solution, residuals, rank, values = parts

@@ -87,8 +87,7 @@ def _sizes(op: str, shape: Sequence[int], output_size: Any, output_ratio: Any, k
     if any(out < 1 or out + k - 1 > size for size, out, k in zip(shape, wanted, kernel)):
         raise ShapeError(
             f"{op}: {tuple(wanted)} windows of {tuple(kernel)} do not fit spatial sizes {tuple(shape)}; an axis needs "
-            "output_size + kernel_size - 1 positions",
-            op=op,
+            "output_size + kernel_size - 1 positions"
         )
     return wanted
 
@@ -129,7 +128,7 @@ def _pool(n: int) -> OpFunction:
     ) -> Tensor | tuple[Tensor, Tensor]:
         engine = engine_of(op, x)
         if not is_floating(x.dtype):
-            raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype}; convert with astype", op=op)
+            raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype}; convert with astype")
         kernel = per_axis(op, "kernel_size", kernel_size, n)
         sizes = _sizes(op, x.shape[-n:], output_size, output_ratio, kernel)
         wide = "float64" if x.dtype == "float64" else "float32"
@@ -141,7 +140,7 @@ def _pool(n: int) -> OpFunction:
         else:
             samples = engine.tensor(np.asarray(_random_samples), wide)
         if samples.shape != shape:
-            raise ShapeError(f"{op}: _random_samples {samples.shape}; expected {shape}", op=op)
+            raise ShapeError(f"{op}: _random_samples {samples.shape}; expected {shape}")
         values, indices = in_batch(op, x, n, lambda batch: pooled(batch, kernel, sizes, samples))
         return (values, indices) if return_indices else values
 

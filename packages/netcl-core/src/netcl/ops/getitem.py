@@ -188,7 +188,7 @@ def _fitted(source: Tensor, shape: Shape) -> Tensor:
     while source.ndim > len(shape) and source.shape[0] == 1:
         source = source._alias(source.shape[1:])
     if not broadcasts(source.shape, shape):
-        raise ShapeError(f"setitem: values of shape {source.shape} do not fit the selection {shape}", op="setitem")
+        raise ShapeError(f"setitem: values of shape {source.shape} do not fit the selection {shape}")
     return source
 
 
@@ -227,7 +227,7 @@ def _set_masked(x: Tensor, items: Sequence[Any], source: Tensor) -> bool:
     value = source._alias((*shape[:at], *(1,) * mask.ndim, *shape[at + 1 :]))
     if not broadcasts(value.shape, x.shape):
         known = (*x.shape[:at], "n", *x.shape[at + mask.ndim :])
-        raise ShapeError(f"setitem: values of shape {source.shape} do not fit the selection {known}", op="setitem")
+        raise ShapeError(f"setitem: values of shape {source.shape} do not fit the selection {known}")
     if not isinstance(mask, Tensor):
         mask = x.engine.tensor(np.asarray(mask, order="C"), "bool")
     engine_of("setitem", x, mask)
@@ -307,7 +307,7 @@ def index_put(x: Tensor, indices: Sequence[Any], values: Any, accumulate: bool =
     positions = row_positions(op, engine, chosen)
     result = chosen.result(positions.shape)
     if not broadcasts(values.shape, result):
-        raise ShapeError(f"{op}: values {values.shape} do not broadcast to the selection {result}", op=op)
+        raise ShapeError(f"{op}: values {values.shape} do not broadcast to the selection {result}")
     values = fitting(op, x, values)
     if values.shape != result:
         values = expand(values, result)

@@ -306,13 +306,12 @@ def _check(x: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
     if n not in (2, 3) or grid.ndim != x.ndim or grid.shape[0] != x.shape[0] or grid.shape[-1] != n:
         raise ShapeError(
             f"grid_sample: x {x.shape}, grid {grid.shape}; expected x (N, C, H, W) with grid (N, H', W', 2), or "
-            "x (N, C, D, H, W) with grid (N, D', H', W', 3)",
-            op="grid_sample",
+            "x (N, C, D, H, W) with grid (N, D', H', W', 3)"
         )
     if 0 in x.shape[2:]:
-        raise ShapeError(f"grid_sample: x {x.shape} has no spatial elements", op="grid_sample")
+        raise ShapeError(f"grid_sample: x {x.shape} has no spatial elements")
     if not (is_floating(x.dtype) and is_floating(grid.dtype)):
-        raise DTypeError(f"grid_sample: expected floating dtypes, got {x.dtype} and {grid.dtype}", op="grid_sample")
+        raise DTypeError(f"grid_sample: expected floating dtypes, got {x.dtype} and {grid.dtype}")
 
 
 @composite(amp="float32", domain=Domain(cases=_sample_cases, reference=_sample_reference))
@@ -375,11 +374,10 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor
     if n not in (2, 3) or theta.shape != (wanted[0], n, n + 1) or min(wanted[2:]) < 1:
         raise ShapeError(
             f"affine_grid: theta {theta.shape} for size {wanted}; expected theta (N, 2, 3) and size (N, C, H, W), or "
-            "theta (N, 3, 4) and size (N, C, D, H, W)",
-            op="affine_grid",
+            "theta (N, 3, 4) and size (N, C, D, H, W)"
         )
     if not is_floating(theta.dtype):
-        raise DTypeError(f"affine_grid: expected floating dtypes, got {theta.dtype}", op="affine_grid")
+        raise DTypeError(f"affine_grid: expected floating dtypes, got {theta.dtype}")
     exact = cast(theta, dtype="float32") if theta.dtype in ("float16", "bfloat16") else theta
     unit: Any = apply("where", apply("eq", Index(n), n), 1.0, 0.0)
     points = cast_expr(unit, exact.dtype)

@@ -37,7 +37,7 @@ def indices_on(op: str, engine: Any, indices: Any, extent: int | None) -> Tensor
     if isinstance(indices, Tensor):
         engine_of(op, indices)
         if is_floating(indices.dtype) or indices.dtype == "bool":
-            raise IndexDTypeError(f"{op}: expected whole numbers as indices, got {indices.dtype}", op=op)
+            raise IndexDTypeError(f"{op}: expected whole numbers as indices, got {indices.dtype}")
         if indices.size and extent == 0:
             raise OutOfRangeError(f"{op}: there is no position to name on an axis of length 0")
         return as_index(indices)
@@ -55,7 +55,7 @@ def wrapped(op: str, indices: Any, extent: int | None) -> np.ndarray[Any, Any]:
     if values.size == 0:
         values = values.astype(np.int64)
     if values.dtype.kind not in "iu":
-        raise IndexDTypeError(f"{op}: expected whole numbers as indices, got {values.dtype}", op=op)
+        raise IndexDTypeError(f"{op}: expected whole numbers as indices, got {values.dtype}")
     if extent is None:
         return np.asarray(values.astype(np.int64), order="C")
     if values.size and not (-extent <= int(values.min()) and int(values.max()) < extent):
@@ -86,8 +86,7 @@ def per_element(op: str, axis: int, shape: tuple[int, ...], index: Any, engine: 
     places = indices_on(op, engine, index, shape[at])
     if places.ndim != len(shape) or any(a != at and n > shape[a] for a, n in enumerate(places.shape)):
         raise ShapeError(
-            f"{op}: index {places.shape} for shape {shape}; it has as many axes, and is longer in axis {axis} alone",
-            op=op,
+            f"{op}: index {places.shape} for shape {shape}; it has as many axes, and is longer in axis {axis} alone"
         )
     return at, places
 
@@ -142,9 +141,7 @@ def index_select_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) ->
     places = indices_on("index_select_grad", engine, index, wanted[at])
     expected = (*wanted[:at], *places.shape, *wanted[at + 1 :])
     if grad_output.shape != expected:
-        raise ShapeError(
-            f"index_select_grad: grad_output {grad_output.shape}; expected {expected}", op="index_select_grad"
-        )
+        raise ShapeError(f"index_select_grad: grad_output {grad_output.shape}; expected {expected}")
     if 0 in expected or 0 in wanted:
         return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
     return engine.index("take_grad", grad_output, places, axis=at, shape=wanted, op="index_select")
@@ -173,10 +170,7 @@ def gather_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) -> Tenso
     at, places = per_element("gather_grad", axis, wanted, index, engine)
     same = (*places.shape[:at], wanted[at], *places.shape[at + 1 :]) == wanted
     if grad_output.shape != places.shape or not same:
-        raise ShapeError(
-            f"gather_grad: grad_output {grad_output.shape} and index {places.shape} for shape {wanted}",
-            op="gather_grad",
-        )
+        raise ShapeError(f"gather_grad: grad_output {grad_output.shape} and index {places.shape} for shape {wanted}")
     if 0 in places.shape or 0 in wanted:
         return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
     return engine.index("gather_grad", grad_output, places, axis=at, shape=wanted, op="gather")
@@ -265,7 +259,7 @@ def take_along_axis(x: Tensor, indices: Any, axis: int | None = -1) -> Tensor:
     (at,) = normalize_axes(axis, x.ndim, op)
     places = indices_on(op, engine, indices, x.shape[at])
     if places.ndim != x.ndim:
-        raise ShapeError(f"{op}: indices {places.shape} for shape {x.shape}; they have as many axes", op=op)
+        raise ShapeError(f"{op}: indices {places.shape} for shape {x.shape}; they have as many axes")
     around = broadcast_shapes([(*t.shape[:at], 1, *t.shape[at + 1 :]) for t in (x, places)], op)
     x, places = (_widened(t, (*around[:at], t.shape[at], *around[at + 1 :])) for t in (x, places))
     return take_at(x, places, at, False, op)  # type: ignore[no-any-return]
@@ -301,7 +295,7 @@ def embedding(indices: Any, weight: Tensor, padding_idx: int | None = None) -> T
     """
     engine = engine_of("embedding", weight)
     if weight.ndim != 2:
-        raise ShapeError(f"embedding: weight {weight.shape}; expected (num, dim)", op="embedding")
+        raise ShapeError(f"embedding: weight {weight.shape}; expected (num, dim)")
     count = weight.shape[0]
     if not isinstance(indices, Tensor) and np.size(indices) and np.min(indices) < 0:
         raise OutOfRangeError(f"embedding: index {np.min(indices)} is negative; rows are 0..{count - 1}")
@@ -343,7 +337,7 @@ def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") 
         indices, num_classes = Tensor.from_host(values), bound
     engine = engine_of("one_hot", indices)
     if is_floating(indices.dtype) or indices.dtype == "bool":
-        raise DTypeError(f"one_hot: expected whole numbers as indices, got {indices.dtype}", op="one_hot")
+        raise DTypeError(f"one_hot: expected whole numbers as indices, got {indices.dtype}")
     indices = as_index(indices)
     count = _classes_of(indices.to_host()) if num_classes is None else num_classes
     if count < 1 and indices.size:
@@ -374,7 +368,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """
     engine_of("unravel_index", indices)
     if is_floating(indices.dtype) or indices.dtype == "bool":
-        raise DTypeError(f"unravel_index: expected whole numbers as indices, got {indices.dtype}", op="unravel_index")
+        raise DTypeError(f"unravel_index: expected whole numbers as indices, got {indices.dtype}")
     sizes = check_shape(shape)
     steps = contiguous_strides(sizes)
     wide = cast_op(indices, dtype="int64")

@@ -82,7 +82,7 @@ def _lists(function: Any, *shapes: tuple[int, ...]) -> Domain:
 def _given(op: str, tensors: Any) -> list[Tensor]:
     listed = list(tensors)
     if not listed:
-        raise ShapeError(f"{op}: there is no tensor to join", op=op)
+        raise ShapeError(f"{op}: there is no tensor to join")
     return listed
 
 
@@ -140,7 +140,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     op = "block_diag"
     engine_of(op, *_given(op, tensors))
     if any(x.ndim > 2 for x in tensors):
-        raise ShapeError(f"{op}: expected matrices, got shapes {' and '.join(str(x.shape) for x in tensors)}", op=op)
+        raise ShapeError(f"{op}: expected matrices, got shapes {' and '.join(str(x.shape) for x in tensors)}")
     blocks = [atleast_2d(x) for x in tensors]
     width, start, rows = sum(x.shape[1] for x in blocks), 0, []
     for block in blocks:
@@ -210,10 +210,10 @@ def rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """
     axes = tuple(dims)
     if len(axes) != 2:
-        raise ShapeError(f"rot90: dims {axes} are two axes", op="rot90", parameter="dims")
+        raise ShapeError(f"rot90: dims {axes} are two axes", parameter="dims")
     first, second = (normalize_axes(axis, x.ndim, "rot90")[0] for axis in axes)
     if first == second:
-        raise ShapeError(f"rot90: dims {axes} are one axis of shape {x.shape}", op="rot90", parameter="dims")
+        raise ShapeError(f"rot90: dims {axes} are one axis of shape {x.shape}", parameter="dims")
     turns = as_index(k) % 4
     if turns == 0:
         return clone(x)  # type: ignore[no-any-return]
@@ -273,9 +273,7 @@ def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tenso
     """
     engine_of("combinations", x)
     if x.ndim != 1 or not 0 <= as_index(r) < 1 << 31:
-        raise ShapeError(
-            f"combinations: expected a vector and r from 0 to 2^31 - 1, got {x.shape} and r {r}", op="combinations"
-        )
+        raise ShapeError(f"combinations: expected a vector and r from 0 to 2^31 - 1, got {x.shape} and r {r}")
     if r == 0:
         return x.engine.empty((0,), x.dtype)  # type: ignore[no-any-return]
     count = _number_of_combinations(x.size, as_index(r), with_replacement)
@@ -294,7 +292,7 @@ def _engine_on(device: Any) -> Any:
 
 def _triangle(op: str, upper: bool, row: int, col: int, offset: int, dtype: Any, device: Any) -> Tensor:
     if as_index(row) < 0 or as_index(col) < 0:
-        raise ShapeError(f"{op}: row {row} and col {col} must not be negative", op=op)
+        raise ShapeError(f"{op}: row {row} and col {col} must not be negative")
     engine = _engine_on(device)
     check_elements(op, 2 * as_index(row) * as_index(col), engine.queue)
     places = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
@@ -339,7 +337,7 @@ def _window(
     """Returns ``window(length)``; a periodic one is the window of one element more, without its last."""
     name = canonical(dtype)
     if as_index(length) < 0:
-        raise ShapeError(f"{op}: window_length {length} must not be negative", op=op, parameter="window_length")
+        raise ShapeError(f"{op}: window_length {length} must not be negative", parameter="window_length")
     if not is_floating(name):
         raise ArgumentError(f"{op}: expected a floating dtype, got {name}")
     engine = _engine_on(device)

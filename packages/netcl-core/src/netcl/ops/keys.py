@@ -139,8 +139,7 @@ def _consumed(op: str, item: Any) -> int:
     if not isinstance(item, (int, np.integer, slice, np.ndarray, Tensor)):
         raise KeyKindError(
             f"{op}: {type(item).__name__} is no index; there are ints, slices, Ellipsis, None, boolean masks, "
-            "and lists, arrays or tensors of whole numbers",
-            op=op,
+            "and lists, arrays or tensors of whole numbers"
         )
     return item.ndim if isinstance(item, (np.ndarray, Tensor)) and is_mask(item) else 1
 

@@ -101,7 +101,7 @@ def ldl_factor_ex(x: Tensor, *, hermitian: bool = False, check_errors: bool = Fa
     require_matrix(op, x)
     ld, pivots, info = _factored(host(x))
     if check_errors and info.any():
-        raise SingularMatrixError(f"{op}: a pivot is zero at row {int(info.max())}; input of shape {x.shape}", op=op)
+        raise SingularMatrixError(f"{op}: a pivot is zero at row {int(info.max())}; input of shape {x.shape}")
     return like(x, ld), like(x, pivots, "int32"), like(x, info, "int32")
 
 
@@ -165,10 +165,10 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
     require_matrix(op, LD)
     engine_of(op, LD, pivots, B)
     if pivots.shape != LD.shape[:-1] or B.ndim < 2 or B.shape[-2] != LD.shape[-1]:
-        raise ShapeError(f"{op}: LD {LD.shape}, pivots {pivots.shape} and B {B.shape} do not match", op=op)
+        raise ShapeError(f"{op}: LD {LD.shape}, pivots {pivots.shape} and B {B.shape} do not match")
     dtype = promote(LD.dtype, B.dtype)
     try:
         with np.errstate(all="ignore"):
             return like(LD, _solved(host(LD), host(pivots), host(B)), dtype)
     except np.linalg.LinAlgError as error:
-        raise SingularMatrixError(f"{op}: {error}; input of shape {LD.shape}", op=op) from None
+        raise SingularMatrixError(f"{op}: {error}; input of shape {LD.shape}") from None

@@ -140,8 +140,7 @@ def _form(a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpose_b
         raise ShapeError(
             f"matmul: shapes {a} and {b}{how} do not fit; the last length of the first must equal "
             "the one before the last "
-            "of the second",
-            op="matmul",
+            "of the second"
         )
     batch = broadcast_shapes((a[:-2], b[:-2]), "matmul") if len(a) > 2 or len(b) > 2 else ()
     final = (*batch, *((rows,) if len(a) > 1 else ()), *((columns,) if len(b) > 1 else ()))
@@ -258,7 +257,7 @@ def build_matmul_kernel(context: Any = None, tile: int = 16, dtype: str = "float
 def bmm(a: Tensor, b: Tensor) -> Tensor:
     """Returns the products of two stacks of matrices, (B, M, K) and (B, K, N)."""
     if a.ndim != 3 or b.ndim != 3 or a.shape[0] != b.shape[0]:
-        raise ShapeError(f"bmm: expected shapes (B, M, K) and (B, K, N), got {a.shape} and {b.shape}", op="bmm")
+        raise ShapeError(f"bmm: expected shapes (B, M, K) and (B, K, N), got {a.shape} and {b.shape}")
     return matmul(a, b)  # type: ignore[no-any-return]
 
 
@@ -266,9 +265,7 @@ def bmm(a: Tensor, b: Tensor) -> Tensor:
 def mm(a: Tensor, b: Tensor) -> Tensor:
     """Returns the product of two matrices, (M, K) and (K, N)."""
     if a.ndim != 2 or b.ndim != 2:
-        raise ShapeError(
-            f"mm: expected shapes (M, K) and (K, N), got {a.shape} and {b.shape}; matmul takes stacks", op="mm"
-        )
+        raise ShapeError(f"mm: expected shapes (M, K) and (K, N), got {a.shape} and {b.shape}; matmul takes stacks")
     return matmul(a, b)  # type: ignore[no-any-return]
 
 
@@ -276,9 +273,7 @@ def mm(a: Tensor, b: Tensor) -> Tensor:
 def mv(a: Tensor, b: Tensor) -> Tensor:
     """Returns the product of a matrix (M, K) and a vector (K,)."""
     if a.ndim != 2 or b.ndim != 1:
-        raise ShapeError(
-            f"mv: expected shapes (M, K) and (K,), got {a.shape} and {b.shape}; matmul takes stacks", op="mv"
-        )
+        raise ShapeError(f"mv: expected shapes (M, K) and (K,), got {a.shape} and {b.shape}; matmul takes stacks")
     return matmul(a, b)  # type: ignore[no-any-return]
 
 
@@ -311,8 +306,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         raise ShapeError(
             f"linear: x {x.shape}, weight {weight.shape}, bias {None if bias is None else bias.shape}; expected x "
             "(..., in), weight "
-            "(out, in), bias (out,)",
-            op="linear",
+            "(out, in), bias (out,)"
         )
     _promoted("linear", x, weight)
     if x.dtype not in FLOATING and weight.dtype not in FLOATING:
@@ -344,7 +338,7 @@ def _promoted(op: str, a: Tensor, b: Tensor) -> str:
 def outer(a: Tensor, b: Tensor) -> Tensor:
     """Returns the products of all pairs of two vectors: (n,) and (m,) give (n, m)."""
     if a.ndim != 1 or b.ndim != 1:
-        raise ShapeError(f"outer: expected two vectors, got shapes {a.shape} and {b.shape}", op="outer")
+        raise ShapeError(f"outer: expected two vectors, got shapes {a.shape} and {b.shape}")
     return mul(reshape(a, (a.shape[0], 1)), b)  # type: ignore[no-any-return]
 
 
@@ -352,9 +346,7 @@ def outer(a: Tensor, b: Tensor) -> Tensor:
 def dot(a: Tensor, b: Tensor) -> Tensor:
     """Returns the inner product of two vectors (0-d), or the product of matrices."""
     if a.ndim > 2 or b.ndim > 2:
-        raise ShapeError(
-            f"dot: expected vectors or matrices, got shapes {a.shape} and {b.shape}; matmul takes stacks", op="dot"
-        )
+        raise ShapeError(f"dot: expected vectors or matrices, got shapes {a.shape} and {b.shape}; matmul takes stacks")
     return matmul(a, b)  # type: ignore[no-any-return]
 
 
@@ -364,7 +356,7 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
 def trace(x: Tensor, diagonal: int = 0) -> Tensor:
     """Returns the sum of a matrix's diagonal."""
     if x.ndim != 2:
-        raise ShapeError(f"trace: expected a matrix, got shape {x.shape}", op="trace")
+        raise ShapeError(f"trace: expected a matrix, got shape {x.shape}")
     return sum_op(diag(x, diagonal))  # type: ignore[no-any-return]
 
 
@@ -395,12 +387,11 @@ def _added(op: str, rank: int, x: Tensor, a: Tensor, b: Tensor, beta: float, alp
     if a.ndim != rank or b.ndim != rank or a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
         raise ShapeError(
             f"{op}: needs {'(B, M, K) and (B, K, N)' if rank == 3 else '(M, K) and (K, N)'}, "
-            f"not {a.shape} and {b.shape}",
-            op=op,
+            f"not {a.shape} and {b.shape}"
         )
     product = matmul(a, b)
     if broadcast_shapes((x.shape, product.shape), op) != product.shape:
-        raise ShapeError(f"{op}: input {x.shape} does not broadcast to {product.shape}", op=op)
+        raise ShapeError(f"{op}: input {x.shape} does not broadcast to {product.shape}")
     if not is_floating(promote(x.dtype, product.dtype)):  # as in PyTorch, without digits after the point
         beta, scaled = int(beta), mul(product, int(alpha))
         return add(mul(x, beta), scaled) if beta else scaled  # type: ignore[no-any-return]
@@ -445,7 +436,7 @@ def tensordot(a: Tensor, b: Tensor, axes: Any = 2) -> Tensor:
     """
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.ndim, b.ndim):
-            raise ShapeError(f"tensordot: axes {axes} for shapes {a.shape} and {b.shape}", op="tensordot")
+            raise ShapeError(f"tensordot: axes {axes} for shapes {a.shape} and {b.shape}")
         axes = (range(a.ndim - axes, a.ndim), range(axes))
     of_a, of_b = ([each] if isinstance(each, int) else list(each) for each in axes)
     of_a = [normalize_axes(axis, a.ndim, "tensordot")[0] for axis in of_a]
@@ -456,9 +447,7 @@ def tensordot(a: Tensor, b: Tensor, axes: Any = 2) -> Tensor:
         a = cast_op(sum_op(a, wide_a, keepdims=True), dtype=a.dtype) if wide_a else a
         b = cast_op(sum_op(b, wide_b, keepdims=True), dtype=b.dtype) if wide_b else b
     if [a.shape[axis] for axis in of_a] != [b.shape[axis] for axis in of_b]:
-        raise ShapeError(
-            f"tensordot: axes {of_a} of {a.shape} and {of_b} of {b.shape} have different lengths", op="tensordot"
-        )
+        raise ShapeError(f"tensordot: axes {of_a} of {a.shape} and {of_b} of {b.shape} have different lengths")
     free_a = [axis for axis in range(a.ndim) if axis not in of_a]
     free_b = [axis for axis in range(b.ndim) if axis not in of_b]
     inner = math.prod(a.shape[axis] for axis in of_a)
@@ -511,8 +500,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     ):
         raise ShapeError(
             f"bilinear: input1 {input1.shape}, input2 {input2.shape}, weight {weight.shape}, "
-            f"bias {None if bias is None else bias.shape}; expected (..., in1), (..., in2), (out, in1, in2) and (out,)",
-            op="bilinear",
+            f"bias {None if bias is None else bias.shape}; expected (..., in1), (..., in2), (out, in1, in2) and (out,)"
         )
     out, in1, in2 = weight.shape
     # (rows, in1) @ (in1, out * in2), then a product with input2 along in2.

@@ -187,9 +187,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     require_matrix(op, LU)
     engine_of(op, LU, pivots, B)
     if pivots.shape != LU.shape[:-1] or B.ndim < 2 or B.shape[-2 if left else -1] != LU.shape[-1]:
-        raise ShapeError(
-            f"{op}: LU {LU.shape}, pivots {pivots.shape} and B {B.shape} do not match (left={left})", op=op
-        )
+        raise ShapeError(f"{op}: LU {LU.shape}, pivots {pivots.shape} and B {B.shape} do not match (left={left})")
     lower, upper = _parts(LU)
     order = cast(permutation(pivots), dtype=LU.dtype)
     if not left:
@@ -214,15 +212,13 @@ def _t(x: Tensor) -> Tensor:
 def _checked(op: str, info: Any, check_errors: bool, what: str) -> None:
     if check_errors and info.any():
         place = np.unravel_index(int((info != 0).argmax()), info.shape) if info.ndim else ()
-        raise SingularMatrixError(
-            f"{op}: {what} at row {int(info.max())}, matrix {tuple(int(i) for i in place)}", op=op
-        )
+        raise SingularMatrixError(f"{op}: {what} at row {int(info.max())}, matrix {tuple(int(i) for i in place)}")
 
 
 def _require_floating(op: str, x: Tensor) -> None:
     require_matrix(op, x)
     if not is_floating(x.dtype):
-        raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype}; convert with astype", op=op)
+        raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype}; convert with astype")
 
 
 def _only(x: Tensor, info: Any) -> Tensor:
@@ -383,7 +379,7 @@ def solve_triangular(a: Tensor, b: Tensor, *, upper: bool, left: bool = True, un
     require_matrix(op, a)
     engine_of(op, a, b)
     if b.ndim < 2 or b.shape[-2 if left else -1] != a.shape[-1]:
-        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match (left={left})", op=op)
+        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match (left={left})")
     offset = (1 if upper else -1) if unitriangular else 0
     kept = triu(a, offset) if upper else tril(a, offset)
     if unitriangular:
@@ -434,7 +430,7 @@ def tensorinv(x: Tensor, ind: int = 2) -> Tensor:
     engine_of(op, x)
     rows, columns = x.shape[:ind], x.shape[ind:]
     if ind < 1 or math.prod(rows) != math.prod(columns):
-        raise ShapeError(f"{op}: {rows} and {columns} of shape {x.shape} have not as many elements", op=op)
+        raise ShapeError(f"{op}: {rows} and {columns} of shape {x.shape} have not as many elements")
     return reshape(inv(reshape(x, (math.prod(rows), math.prod(columns)))), (*columns, *rows))  # type: ignore[no-any-return]
 
 
@@ -458,7 +454,7 @@ def tensorsolve(a: Tensor, b: Tensor, dims: Sequence[int] | None = None) -> Tens
         a = permute(a, [*(axis for axis in range(a.ndim) if axis not in moved), *moved])
     shape = a.shape[b.ndim :]
     if math.prod(a.shape[: b.ndim]) != b.size or math.prod(shape) != b.size:
-        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match (dims={dims})", op=op)
+        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match (dims={dims})")
     return reshape(solve(reshape(a, (b.size, b.size)), reshape(b, (b.size,))), shape)  # type: ignore[no-any-return]
 
 
@@ -478,7 +474,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     op = "linalg_multi_dot"
     factors = list(tensors)
     if len(factors) < 2:
-        raise ShapeError(f"{op}: expected two tensors or more, got {len(factors)}", op=op)
+        raise ShapeError(f"{op}: expected two tensors or more, got {len(factors)}")
     engine_of(op, *factors)
     first, last = factors[0].ndim == 1, factors[-1].ndim == 1
     if first:
@@ -486,7 +482,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     if last:
         factors[-1] = reshape(factors[-1], (-1, 1))
     if any(x.ndim != 2 for x in factors) or any(a.shape[1] != b.shape[0] for a, b in zip(factors, factors[1:])):
-        raise ShapeError(f"{op}: shapes {' and '.join(str(x.shape) for x in tensors)} do not match", op=op)
+        raise ShapeError(f"{op}: shapes {' and '.join(str(x.shape) for x in tensors)} do not match")
     sizes = [factors[0].shape[0], *(x.shape[1] for x in factors)]
     result = _product(factors, _splits(sizes), 0, len(factors) - 1)
     lead = () if first else (sizes[0],)

@@ -24,7 +24,7 @@ Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 def _check_mask(op: str, mask: Tensor) -> None:
     if mask.dtype != "bool":
-        raise DTypeError(f"{op}: expected a bool mask, got {mask.dtype}", op=op)
+        raise DTypeError(f"{op}: expected a bool mask, got {mask.dtype}")
 
 
 def _stored(op: str, x: Tensor, value: Any) -> Any:
@@ -35,7 +35,7 @@ def _stored(op: str, x: Tensor, value: Any) -> Any:
         return bool(value)
     limits = np.iinfo(x.dtype)
     if not limits.min <= value <= limits.max:
-        raise ArgumentError(f"{op}: expected a value that {x.dtype} holds, got {value}; convert x with astype", op=op)
+        raise ArgumentError(f"{op}: expected a value that {x.dtype} holds, got {value}; convert x with astype")
     return int(value)
 
 
@@ -50,7 +50,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     engine_of("masked_fill", x, mask)
     _check_mask("masked_fill", mask)
     if isinstance(value, Tensor) and value.ndim:
-        raise ShapeError(f"masked_fill: value {value.shape}; expected a number or a 0-d tensor", op="masked_fill")
+        raise ShapeError(f"masked_fill: value {value.shape}; expected a number or a 0-d tensor")
     return where(mask, _stored("masked_fill", x, value), x)  # type: ignore[no-any-return]
 
 
@@ -69,7 +69,7 @@ def fill(x: Tensor, value: Any) -> Tensor:
     engine = engine_of("fill", x)
     if isinstance(value, Tensor):
         if value.ndim:
-            raise ShapeError(f"fill: value {value.shape}; expected a number or a 0-d tensor", op="fill")
+            raise ShapeError(f"fill: value {value.shape}; expected a number or a 0-d tensor")
         value = cast(value, dtype=x.dtype)
     return where(engine.tensor(np.ones((), bool), "bool"), _stored("fill", x, value), x)  # type: ignore[no-any-return]
 

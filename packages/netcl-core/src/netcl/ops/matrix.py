@@ -32,7 +32,7 @@ def _floating(op: str, x: Tensor, dtype: Any) -> Tensor:
     """Returns ``x`` in ``dtype`` (None: its own); raises DTypeError unless that is floating."""
     wanted = x.dtype if dtype is None else canonical(dtype)
     if not is_floating(x.dtype) or not is_floating(wanted):
-        raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype} (dtype={dtype}); convert with astype", op=op)
+        raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype} (dtype={dtype}); convert with astype")
     return x if wanted == x.dtype else cast(x, dtype=wanted)
 
 
@@ -88,10 +88,10 @@ def matrix_norm(
     op = "linalg_matrix_norm"
     x = _floating(op, x, dtype)
     if isinstance(axis, (int, np.integer)) or len(tuple(axis)) != 2:
-        raise ShapeError(f"{op}: axis {axis} names two axes", op=op, parameter="axis")
+        raise ShapeError(f"{op}: axis {axis} names two axes", parameter="axis")
     rows, columns = (normalize_axes(a, x.ndim, op)[0] for a in axis)
     if rows == columns:
-        raise ShapeError(f"{op}: axis {axis} names one axis twice in shape {x.shape}", op=op, parameter="axis")
+        raise ShapeError(f"{op}: axis {axis} names one axis twice in shape {x.shape}", parameter="axis")
     if ord == "fro":
         return norm(x, 2, (rows, columns), keepdims)  # type: ignore[no-any-return]
     if ord in ("nuc", 2, -2):
@@ -137,7 +137,6 @@ def matrix_or_vector_norm(
     if axes is None and x.ndim not in (1, 2) or axes is not None and len(axes) not in (1, 2):
         raise ShapeError(
             f"linalg_norm: with ord {ord!r}, expected one or two axes, got axis {axis} of shape {x.shape}",
-            op="linalg_norm",
             parameter="axis",
         )
     if len(axes if axes is not None else x.shape) == 2:
@@ -168,7 +167,7 @@ def matrix_power(x: Tensor, n: int) -> Tensor:
     op = "linalg_matrix_power"
     engine_of(op, x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"{op}: expected a matrix or a stack of them, (..., n, n), got shape {x.shape}", op=op)
+        raise ShapeError(f"{op}: expected a matrix or a stack of them, (..., n, n), got shape {x.shape}")
     exponent = as_index(n)
     if exponent < 0:
         x, exponent = inv(x), -exponent
@@ -210,7 +209,7 @@ def matrix_exp(x: Tensor) -> Tensor:
     """
     engine_of("matrix_exp", x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"matrix_exp: expected square matrices, got shape {x.shape}", op="matrix_exp")
+        raise ShapeError(f"matrix_exp: expected square matrices, got shape {x.shape}")
     if x.size == 0:
         return clone(x)  # type: ignore[no-any-return]
     if x.dtype in ("float16", "bfloat16"):
@@ -255,7 +254,7 @@ def vandermonde(x: Tensor, *, N: int | None = None) -> Tensor:
     op = "linalg_vander"
     engine_of(op, x)
     if N is not None and as_index(N) < 0:
-        raise ShapeError(f"{op}: expected N from 0, got {N}", op=op)
+        raise ShapeError(f"{op}: expected N from 0, got {N}")
     if not x.ndim:
         x = reshape(x, (1,))
     count = x.shape[-1] if N is None else as_index(N)
@@ -281,7 +280,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """
     engine_of("vander", x)
     if x.ndim != 1:
-        raise ShapeError(f"vander: expected a vector, got shape {x.shape}; linalg.vander takes stacks", op="vander")
+        raise ShapeError(f"vander: expected a vector, got shape {x.shape}; linalg.vander takes stacks")
     powers = vandermonde(x, N=N)
     return powers if increasing else flip(powers, 1)  # type: ignore[no-any-return]
 
@@ -306,7 +305,7 @@ def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor
     engine_of(op, x)
     (first,), (second,) = normalize_axes(dim1, x.ndim, op), normalize_axes(dim2, x.ndim, op)
     if first == second:
-        raise ShapeError(f"{op}: dim1 {dim1} and dim2 {dim2} are one axis of shape {x.shape}", op=op)
+        raise ShapeError(f"{op}: dim1 {dim1} and dim2 {dim2} are one axis of shape {x.shape}")
     return view(x, "diagonal", as_index(offset), first, second)
 
 
@@ -354,11 +353,11 @@ def cross(a: Tensor, b: Tensor, *, axis: int = -1) -> Tensor:
     op = "linalg_cross"
     engine_of(op, a, b)
     if a.ndim != b.ndim and axis >= 0:
-        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} have as many axes, or axis is negative", op=op)
+        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} have as many axes, or axis is negative")
     shape = broadcast_shapes((a.shape, b.shape), op)
     (at,) = normalize_axes(axis, len(shape), op)
     if (a.shape[at - len(shape)], b.shape[at - len(shape)]) != (3, 3):
-        raise ShapeError(f"{op}: expected length 3 of axis {axis}, got shapes {a.shape} and {b.shape}", op=op)
+        raise ShapeError(f"{op}: expected length 3 of axis {axis}, got shapes {a.shape} and {b.shape}")
     a, b = (x if x.shape == shape else expand(x, shape) for x in (a, b))
 
     def turned(x: Tensor, by: int) -> Tensor:

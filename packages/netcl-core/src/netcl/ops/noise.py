@@ -52,7 +52,7 @@ _STILL = Domain(
 def _kept(op: str, x: Tensor, p: float, features: bool) -> Tensor:
     """Returns True with probability 1 - p for each element, or for each channel of each sample."""
     if features and x.ndim < 2:
-        raise ShapeError(f"{op}: expected x (N, C, ...) to drop channels, got {x.shape}", op=op)
+        raise ShapeError(f"{op}: expected x (N, C, ...) to drop channels, got {x.shape}")
     shape = (*x.shape[:2], *(1,) * (x.ndim - 2)) if features else x.shape
     return ge(uniform(0.0, 1.0, shape=shape, dtype="float32", queue=x.engine.queue), float(p))  # type: ignore[no-any-return]
 
@@ -65,7 +65,7 @@ def _is_noisy(op: str, x: Tensor, p: float, training: bool) -> bool:
     if not training or p == 0:
         return False
     if not is_floating(x.dtype):
-        raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype}; convert with astype", op=op)
+        raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype}; convert with astype")
     return True
 
 
@@ -126,5 +126,5 @@ def rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool 
     if not training:
         return leaky_relu(x, slope=(lower + upper) / 2)  # type: ignore[no-any-return]
     if not is_floating(x.dtype):
-        raise DTypeError(f"rrelu: expected floating dtypes, got {x.dtype}; convert with astype", op="rrelu")
+        raise DTypeError(f"rrelu: expected floating dtypes, got {x.dtype}; convert with astype")
     return prelu(x, uniform(lower, upper, shape=x.shape, dtype=x.dtype, queue=x.engine.queue))  # type: ignore[no-any-return]

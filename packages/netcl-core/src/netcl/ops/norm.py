@@ -133,15 +133,13 @@ def batch_norm(
     (C,), are used. ``eps`` is added to the variance.
     """
     if x.ndim < 2:
-        raise ShapeError(f"batch_norm: x {x.shape}; expected (N, C, ...)", op="batch_norm")
+        raise ShapeError(f"batch_norm: x {x.shape}; expected (N, C, ...)")
     channels = x.shape[1]
     operands = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
     for name, value in operands.items():
         if value is not None and value.shape != (channels,):
             raise ShapeError(
-                f"batch_norm: {name} {value.shape} for x {x.shape}; expected ({channels},)",
-                op="batch_norm",
-                parameter=name,
+                f"batch_norm: {name} {value.shape} for x {x.shape}; expected ({channels},)", parameter=name
             )
     column = (channels,) + (1,) * (x.ndim - 2)
     w = None if weight is None else reshape(weight, column)
@@ -152,7 +150,7 @@ def batch_norm(
         return batch_norm_inference(x, reshape(running_mean, column), reshape(running_var, column), w, b, eps=eps)  # type: ignore[no-any-return]
     count = x.size // channels if channels else 0
     if count == 1:
-        raise ShapeError(f"batch_norm: x {x.shape} has one element per channel; training needs more", op="batch_norm")
+        raise ShapeError(f"batch_norm: x {x.shape} has one element per channel; training needs more")
     y, mean, var = batch_norm_training(x, w, b, eps=eps)
     if count:
         _move(((running_mean, mean, 1.0), (running_var, var, count / (count - 1))), momentum)
@@ -212,9 +210,7 @@ def _trailing(
     for name, value in {"x": x, "weight": weight, "bias": bias}.items():
         expected = None if value is None else value.shape[-len(shape) :] if name == "x" else value.shape
         if expected is not None and expected != shape or not shape:
-            raise ShapeError(
-                f"{op}: {name} {value.shape if value is not None else None} for normalized_shape {shape}", op=op
-            )
+            raise ShapeError(f"{op}: {name} {value.shape if value is not None else None} for normalized_shape {shape}")
     return tuple(range(first, x.ndim))
 
 
@@ -280,17 +276,12 @@ def group_norm(
     Groups of one value are zeros, scaled and shifted.
     """
     if x.ndim < 2 or num_groups < 1 or x.shape[1] % num_groups:
-        raise ShapeError(
-            f"group_norm: x {x.shape}, num_groups {num_groups}; expected (N, C, ...), C a multiple of it",
-            op="group_norm",
-        )
+        raise ShapeError(f"group_norm: x {x.shape}, num_groups {num_groups}; expected (N, C, ...), C a multiple of it")
     n, c, *spatial = x.shape
     per_group = (num_groups, c // num_groups)
     for name, value in (("weight", weight), ("bias", bias)):
         if value is not None and value.shape != (c,):
-            raise ShapeError(
-                f"group_norm: {name} {value.shape} for x {x.shape}; expected ({c},)", op="group_norm", parameter=name
-            )
+            raise ShapeError(f"group_norm: {name} {value.shape} for x {x.shape}; expected ({c},)", parameter=name)
     w, b = (None if value is None else reshape(value, (*per_group, 1)) for value in (weight, bias))
     y = standardize(reshape(x, (n, *per_group, math.prod(spatial))), w, b, axes=(2, 3), eps=eps)
     return reshape(y, x.shape)  # type: ignore[no-any-return]
@@ -308,9 +299,9 @@ def instance_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None =
     axis, or one spatial element: the result would be the bias.
     """
     if x.ndim < 3:
-        raise ShapeError(f"instance_norm: x {x.shape}; expected (N, C, spatial...)", op="instance_norm")
+        raise ShapeError(f"instance_norm: x {x.shape}; expected (N, C, spatial...)")
     if math.prod(x.shape[2:]) == 1:
-        raise ShapeError(f"instance_norm: x {x.shape} has one spatial element; expected more", op="instance_norm")
+        raise ShapeError(f"instance_norm: x {x.shape} has one spatial element; expected more")
     return group_norm(x, max(x.shape[1], 1), weight, bias, eps)  # type: ignore[no-any-return]
 
 

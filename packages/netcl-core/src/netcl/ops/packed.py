@@ -63,9 +63,7 @@ def _checked(op: str, parts: tuple[Tensor, ...], format: str) -> tuple[list[Tens
     rows, blocks = parts[0].shape[0], parts[0].shape[1] // row.fields[0].count
     for part, field in zip(parts, row.fields):
         if part.shape != (rows, blocks * field.count):
-            raise ShapeError(
-                f"{op}: expected {field.name} of shape {(rows, blocks * field.count)}, got {part.shape}", op=op
-            )
+            raise ShapeError(f"{op}: expected {field.name} of shape {(rows, blocks * field.count)}, got {part.shape}")
     return [as_dtype(part, field.dtype) for part, field in zip(parts, row.fields)], rows, blocks * row.block
 
 
@@ -113,7 +111,7 @@ def packed_product(x: Tensor, *parts: Tensor, format: str, turned: bool = False)
     fields, rows, columns = _checked("packed_product", parts, format)
     wanted = rows if turned else columns
     if x.ndim != 2 or x.shape[1] != wanted:
-        raise ShapeError(f"packed_product: expected x of shape (m, {wanted}), got {x.shape}", op="packed_product")
+        raise ShapeError(f"packed_product: expected x of shape (m, {wanted}), got {x.shape}")
     if not x.shape[0] * rows * columns:
         return engine.zeros((x.shape[0], columns if turned else rows), x.dtype)  # type: ignore[no-any-return]
     return engine.packed_product(x, fields, format=format, turned=turned)
@@ -165,9 +163,7 @@ def packed_fused(
     shapes = {"x": (x.shape[0], columns), "norm": (columns,), "bias": (rows,), "residual": (x.shape[0], wanted)}
     for name, value in (("x", x), *given.items()):
         if value.shape != shapes[name]:
-            raise ShapeError(
-                f"packed_fused: expected {name} of shape {shapes[name]}, got {value.shape}", op="packed_fused"
-            )
+            raise ShapeError(f"packed_fused: expected {name} of shape {shapes[name]}, got {value.shape}")
     if gate and (gate not in _GATES or rows % 2):
         raise ArgumentError(f"packed_fused: expected silu or gelu as gate and an even number of rows, got {gate!r}")
     if 0 < x.shape[0] <= _FUSED_ROWS and x.dtype != "float64" and rows * columns:
@@ -209,9 +205,7 @@ def packed_linear(
             f"packed_linear: expected a PackedTensor as w, got {type(w).__name__}; write packed.quantize(w, 'Q8_0')"
         )
     if not x.ndim or x.shape[-1] != w.shape[1]:
-        raise ShapeError(
-            f"packed_linear: expected x of shape (..., {w.shape[1]}), got {tuple(x.shape)}", op="packed_linear"
-        )
+        raise ShapeError(f"packed_linear: expected x of shape (..., {w.shape[1]}), got {tuple(x.shape)}")
     if gate and gate not in _GATES:
         raise ArgumentError(f"packed_linear: expected silu or gelu as gate, got {gate!r}")
     flat = x if x.ndim == 2 else reshape(x, (int(np.prod(x.shape[:-1])), w.shape[1]))

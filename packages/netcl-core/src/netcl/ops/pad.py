@@ -39,7 +39,6 @@ def _pairs(pads: Any, rank: int) -> list[tuple[int, int]]:
         raise ShapeError(
             f"pad: {pads} for {rank} axes; pads are a number, (before, behind, ...) of the last axes, last first, "
             "or a pair per axis",
-            op="pad",
             parameter="pads",
         )
     return pairs
@@ -135,9 +134,7 @@ def pad(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Ten
         size = x.shape[axis]
         longest = {"reflect": size - 1, "circular": size}.get(mode, max(low, high) if size else 0)
         if max(low, high) > longest and (low or high):
-            raise ShapeError(
-                f"pad: {mode} padding ({low}, {high}) is too wide for axis {axis} of shape {x.shape}", op="pad"
-            )
+            raise ShapeError(f"pad: {mode} padding ({low}, {high}) is too wide for axis {axis} of shape {x.shape}")
     if mode in _NUMPY and engine.borders_at_once and x.ndim <= _AXES and _size(x.shape, pairs) < 1 << 31:
         x = border(x, tuple(pairs), mode) if any(map(any, pairs)) else x
     else:
@@ -163,7 +160,7 @@ def _cut(x: Tensor, pairs: list[tuple[int, int]]) -> Tensor:
     starts = [max(-low, 0) for low, _ in pairs]
     sizes = [size - start - max(-high, 0) for start, (_, high), size in zip(starts, pairs, x.shape)]
     if min(sizes) < 0:
-        raise ShapeError(f"pad: {pairs} cuts off more than there is of shape {x.shape}", op="pad", parameter="pads")
+        raise ShapeError(f"pad: {pairs} cuts off more than there is of shape {x.shape}", parameter="pads")
     return strided_slice(x, starts, [1] * x.ndim, sizes)  # type: ignore[no-any-return]
 
 

@@ -26,15 +26,13 @@ def _geometry(
     """Returns the engine's window arguments, and the output's spatial sizes."""
     n = len(shape) - 2
     if n < 1:
-        raise ShapeError(f"{op}: x {tuple(shape)}; expected (N, C, spatial...)", op=op)
+        raise ShapeError(f"{op}: x {tuple(shape)}; expected (N, C, spatial...)")
     kernel = per_axis(op, "kernel_size", kernel_size, n)
     steps = strides(op, stride, kernel)
     dilations = per_axis(op, "dilation", dilation, n)
     pads = paddings(op, padding, kernel, steps, dilations)
     if any(max(pair) * 2 > k * d for pair, k, d in zip(pads, kernel, dilations)):
-        raise ShapeError(
-            f"{op}: padding {padding} is more than half of kernel_size {kernel}", op=op, parameter="padding"
-        )
+        raise ShapeError(f"{op}: padding {padding} is more than half of kernel_size {kernel}", parameter="padding")
     windows: dict[str, Any] = {"kernel": kernel, "stride": steps, "padding": pads, "dilation": dilations}
     return windows, output_sizes(op, shape[2:], ceil_mode=ceil_mode, **windows)
 
@@ -171,9 +169,7 @@ def max_pool_grad(
     windows, sizes = _geometry("max_pool_grad", wanted, kernel_size, stride, padding, dilation, ceil_mode)
     if grad_output.shape != (*wanted[:2], *sizes) or indices.shape != grad_output.shape:
         raise ShapeError(
-            f"max_pool_grad: grad_output {grad_output.shape}, indices {indices.shape}; expected "
-            f"{(*wanted[:2], *sizes)}",
-            op="max_pool_grad",
+            f"max_pool_grad: grad_output {grad_output.shape}, indices {indices.shape}; expected {(*wanted[:2], *sizes)}"
         )
     if grad_output.size == 0 or 0 in wanted:
         return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
@@ -255,8 +251,7 @@ def avg_pool_grad(
     windows, sizes = _geometry("avg_pool_grad", wanted, kernel_size, stride, padding, 1, ceil_mode)
     if grad_output.shape != (*wanted[:2], *sizes):
         raise ShapeError(
-            f"avg_pool_grad: grad_output {grad_output.shape}; expected {(*wanted[:2], *sizes)} for shape {wanted}",
-            op="avg_pool_grad",
+            f"avg_pool_grad: grad_output {grad_output.shape}; expected {(*wanted[:2], *sizes)} for shape {wanted}"
         )
     if grad_output.size == 0 or 0 in wanted:
         return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
@@ -268,7 +263,7 @@ def avg_pool_grad(
 def check_rank(op: str, x: Tensor, n: int) -> None:
     """Raises ShapeError unless x is (N, C, n spatial axes), or (C, n spatial axes)."""
     if x.ndim not in (n + 1, n + 2):
-        raise ShapeError(f"{op}: x {x.shape}; expected (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]})", op=op)
+        raise ShapeError(f"{op}: x {x.shape}; expected (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]})")
 
 
 def in_batch(op: str, x: Tensor, n: int, pool: Callable[[Tensor], Any]) -> Any:

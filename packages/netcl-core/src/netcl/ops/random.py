@@ -190,7 +190,7 @@ def _sizes(shape: tuple[Any, ...]) -> tuple[int, ...]:
 def _floating(op: str, dtype: str) -> str:
     name = canonical(dtype)
     if not is_floating(name):
-        raise DTypeError(f"{op}: expected floating numbers, got {name}; randint gives whole ones", op=op)
+        raise DTypeError(f"{op}: expected floating numbers, got {name}; randint gives whole ones")
     return name
 
 
@@ -305,7 +305,7 @@ def permutation(x: Tensor | int, axis: int = 0) -> Tensor:
     if not isinstance(x, Tensor):
         return randperm(x)  # type: ignore[no-any-return]
     if x.ndim == 0:
-        raise ShapeError("permutation: a tensor without axes has nothing to put in another order", op="permutation")
+        raise ShapeError("permutation: a tensor without axes has nothing to put in another order")
     order = randperm(x.shape[normalize_axes(axis, x.ndim, "permutation")[0]], queue=x.queue)
     return index_select(x, axis, order)  # type: ignore[no-any-return]
 
@@ -386,7 +386,7 @@ def bernoulli(p: Any, shape: Any = None, dtype: str = "float32", queue: Any = No
         hit = apply("lt", Load(0, "float32"), Scalar("p", "float32"))
         return engine.run((cast(hit, canonical(dtype)),), (u,), {"p": float(p)})[0]  # type: ignore[no-any-return]
     if shape is not None and check_shape(shape) != p.shape:
-        raise ShapeError(f"bernoulli: shape {shape} for probabilities of shape {p.shape}", op="bernoulli")
+        raise ShapeError(f"bernoulli: shape {shape} for probabilities of shape {p.shape}")
     array = draw_on_host(p.engine, "bernoulli", p, p.dtype)
     if array is not None:
         return p.engine.tensor(array, p.dtype)  # type: ignore[no-any-return]

@@ -64,12 +64,11 @@ def _checked(op: str, kind: str, x: Tensor, weight: Tensor, *states: Tensor | No
     if x.ndim != 3 or rows != GATES[kind] * hidden or x.shape[2] != rows or hidden == 0:
         raise ShapeError(
             f"{op}: x {x.shape} and weight {weight.shape}; a net of kind {kind!r} takes (T, N, {GATES[kind]} H) and "
-            f"({GATES[kind]} H, H)",
-            op=op,
+            f"({GATES[kind]} H, H)"
         )
     for state in states:
         if state is not None and state.shape != (x.shape[1], hidden):
-            raise ShapeError(f"{op}: a state of {state.shape}, expected {(x.shape[1], hidden)}", op=op)
+            raise ShapeError(f"{op}: a state of {state.shape}, expected {(x.shape[1], hidden)}")
     return x.shape[0], x.shape[1], hidden
 
 
@@ -97,7 +96,7 @@ def recurrence(
         raise ArgumentError("recurrence: an LSTM has a cell to begin with, and nothing else has")
     _, _, hidden = _checked("recurrence", kind, x, weight, state, cell)
     if bias is not None and bias.shape != (GATES[kind] * hidden,):
-        raise ShapeError(f"recurrence: a bias of {bias.shape}, expected {(GATES[kind] * hidden,)}", op="recurrence")
+        raise ShapeError(f"recurrence: a bias of {bias.shape}, expected {(GATES[kind] * hidden,)}")
     x, weight, state, bias, cell = floating("recurrence", x, weight, state, bias, cell)
     wide: list[Any] = [None if t is None else as_dtype(t, _wide(x)) for t in (x, weight, state, bias, cell)]
     results = engine.recurrence(kind, *wide, reverse=reverse)

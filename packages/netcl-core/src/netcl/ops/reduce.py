@@ -67,7 +67,7 @@ def _as_floating(op: str, x: Expr, dtype: Any) -> Expr:
         return x
     wanted = canonical(dtype)
     if not is_floating(wanted):
-        raise DTypeError(f"{op}: expected a floating dtype, got {wanted}; convert the result with astype", op=op)
+        raise DTypeError(f"{op}: expected a floating dtype, got {wanted}; convert the result with astype")
     return cast_expr(x, wanted)
 
 
@@ -106,7 +106,7 @@ def _extremum(kind: str, x: Expr, axis: Axis, space: Space) -> Expr:
     shape = space.shapes[0]
     assert shape is not None
     if builtins.any(shape[a] == 0 for a in axes):
-        raise AxisError(f"{space.op}: no largest or smallest of no elements, shape {shape}, axis {axis}", op=space.op)
+        raise AxisError(f"{space.op}: no largest or smallest of no elements, shape {shape}, axis {axis}")
     return reduce(kind, x, axes)
 
 

@@ -67,7 +67,7 @@ def householder_product(x: Tensor, tau: Tensor) -> Tensor:
     op = "linalg_householder_product"
     _check(op, x, tau)
     if x.shape[-2] < x.shape[-1]:
-        raise ShapeError(f"{op}: expected x (..., m, n) with n <= m, got {x.shape}", op=op)
+        raise ShapeError(f"{op}: expected x (..., m, n) with n <= m, got {x.shape}")
     if tau.shape[-1] == 0:
         return where(False, x, expand(_ones(x), x.shape))  # type: ignore[no-any-return]
     return _reflected(x, tau, _ones(x), reversed(range(tau.shape[-1])))
@@ -106,7 +106,7 @@ def ormqr(x: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: b
     _check(op, x, tau)
     engine_of(op, x, tau, other)
     if other.ndim != x.ndim or other.shape[:-2] != x.shape[:-2] or other.shape[-2 if left else -1] != x.shape[-2]:
-        raise ShapeError(f"{op}: shapes {x.shape} and {other.shape} do not match (left={left})", op=op)
+        raise ShapeError(f"{op}: shapes {x.shape} and {other.shape} do not match (left={left})")
     order = range(tau.shape[-1]) if transpose is left else reversed(range(tau.shape[-1]))
     if left:
         return _reflected(x, tau, other, order)
@@ -117,9 +117,7 @@ def _check(op: str, x: Tensor, tau: Tensor) -> None:
     require_matrix(op, x, square=False)
     m, n = x.shape[-2:]
     if tau.ndim < 1 or tau.shape[:-1] != x.shape[:-2] or tau.shape[-1] > min(m, n):
-        raise ShapeError(
-            f"{op}: x {x.shape} and tau {tau.shape}; expected (..., m, n) and (..., k), k <= n <= m", op=op
-        )
+        raise ShapeError(f"{op}: x {x.shape} and tau {tau.shape}; expected (..., m, n) and (..., k), k <= n <= m")
 
 
 def _ones(x: Tensor) -> Tensor:

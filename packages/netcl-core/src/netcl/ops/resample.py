@@ -100,9 +100,7 @@ def resample(x: Tensor, size: Any, taps: int, places: Any) -> Tensor:
     """
     engine = engine_of("resample", x)
     if taps > 1 and not is_floating(x.dtype):
-        raise DTypeError(
-            f"interpolate: expected a floating dtype for weighted neighbours, got {x.dtype}", op="interpolate"
-        )
+        raise DTypeError(f"interpolate: expected a floating dtype for weighted neighbours, got {x.dtype}")
     wide = x if taps == 1 else as_dtype(x, _wide(x))
     result = engine.resample("forward", wide, sizes=size, taps=taps, places=places)
     return as_dtype(result, x.dtype)
@@ -129,7 +127,7 @@ def _target(
     n = len(shape) - 2
     if (size is None) == (scale_factor is None):
         sizes_text = f"size={size}, scale_factor={scale_factor}"
-        raise ShapeError(f"{op}: expected either size or scale_factor, got {sizes_text}", op=op, parameter="size")
+        raise ShapeError(f"{op}: expected either size or scale_factor, got {sizes_text}", parameter="size")
     if size is not None:
         if recompute:
             raise ArgumentError(f"{op}: expected a scale_factor with recompute_scale_factor, got size {size}")
@@ -140,7 +138,6 @@ def _target(
     if len(factors) != n or any(not math.isfinite(factor) or factor <= 0 for factor in factors):
         raise ShapeError(
             f"{op}: expected a positive number or {n} of them as scale_factor, got {scale_factor!r}",
-            op=op,
             parameter="scale_factor",
         )
     sizes = per_axis(op, "scale_factor", tuple(math.floor(extent * f) for extent, f in zip(shape[2:], factors)), n)
@@ -209,7 +206,7 @@ def _interpolate(
     taps, ranks = _MODES[mode]
     if x.ndim - 2 not in ranks:
         wanted = " or ".join(str(rank + 2) for rank in ranks)
-        raise ShapeError(f"{op}: mode {mode!r} is for {wanted} dimensions, and x is {x.shape}", op=op)
+        raise ShapeError(f"{op}: mode {mode!r} is for {wanted} dimensions, and x is {x.shape}")
     if antialias and mode not in ("bilinear", "bicubic"):
         raise ArgumentError(f"{op}: expected mode bilinear or bicubic with antialias, got {mode!r}")
     if align_corners and taps < 2:
@@ -218,7 +215,7 @@ def _interpolate(
         )
     sizes, scales = _target(op, x.shape, size, scale_factor, recompute)
     if 0 in x.shape[2:]:
-        raise ShapeError(f"{op}: x {x.shape} has no spatial elements", op=op)
+        raise ShapeError(f"{op}: x {x.shape} has no spatial elements")
     if mode == "area":
         return adaptive_avg_pool(x, sizes)  # type: ignore[no-any-return]
     if antialias:
@@ -308,7 +305,7 @@ def _shuffle_reference(x: Any, upscale_factor: int) -> Any:
 
 def _factor(op: str, name: str, factor: Any) -> int:
     if not isinstance(factor, (int, np.integer)) or factor < 1:
-        raise ShapeError(f"{op}: expected a whole number from 1 as {name}, got {factor!r}", op=op, parameter=name)
+        raise ShapeError(f"{op}: expected a whole number from 1 as {name}, got {factor!r}", parameter=name)
     return int(factor)
 
 
@@ -330,9 +327,7 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     """Channels to pixels: (..., C r^2, H, W) gives (..., C, H r, W r) (Shi et al. 2016)."""
     r = _factor("pixel_shuffle", "upscale_factor", upscale_factor)
     if x.ndim < 3 or x.shape[-3] % (r * r):
-        raise ShapeError(
-            f"pixel_shuffle: x {x.shape}, upscale_factor {r}; expected (..., C * {r}^2, H, W)", op="pixel_shuffle"
-        )
+        raise ShapeError(f"pixel_shuffle: x {x.shape}, upscale_factor {r}; expected (..., C * {r}^2, H, W)")
     *lead, c, h, w = x.shape
     c //= r * r
     return _apart(x, tuple(lead), (c, r, r, h, w), (0, 3, 1, 4, 2), (*lead, c, h * r, w * r))
@@ -357,10 +352,7 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
     """Pixels to channels, the inverse of ``pixel_shuffle``: (..., C, H r, W r) gives (..., C r^2, H, W)."""
     r = _factor("pixel_unshuffle", "downscale_factor", downscale_factor)
     if x.ndim < 3 or x.shape[-2] % r or x.shape[-1] % r:
-        raise ShapeError(
-            f"pixel_unshuffle: x {x.shape}, downscale_factor {r}; expected (..., C, H * {r}, W * {r})",
-            op="pixel_unshuffle",
-        )
+        raise ShapeError(f"pixel_unshuffle: x {x.shape}, downscale_factor {r}; expected (..., C, H * {r}, W * {r})")
     *lead, c, h, w = x.shape
     h, w = h // r, w // r
     return _apart(x, tuple(lead), (c, h, r, w, r), (0, 2, 4, 1, 3), (*lead, c * r * r, h, w))

@@ -58,7 +58,7 @@ def _accumulated(kind: str, x: Tensor, dtype: Any, axis: int, reverse: bool, op:
     engine_of(op, x)
     wanted = canonical(dtype) if dtype is not None else x.dtype if is_floating(x.dtype) else "int64"
     if wanted == "bool":
-        raise DTypeError(f"{op}: expected numbers, got bool; write dtype='int64'", op=op)
+        raise DTypeError(f"{op}: expected numbers, got bool; write dtype='int64'")
     wide = wanted if is_floating(wanted) else "int64"
     return as_dtype(_scanned(kind, as_dtype(as_dtype(x, wanted), wide), None, axis, reverse, op), wanted)
 
@@ -202,8 +202,6 @@ def linear_recurrence(x: Tensor, decay: Tensor, axis: int = -1, reverse: bool = 
     """
     engine_of("linear_recurrence", x, decay)
     if x.shape != decay.shape:
-        raise ShapeError(
-            f"linear_recurrence: x {x.shape} and decay {decay.shape} have one shape", op="linear_recurrence"
-        )
+        raise ShapeError(f"linear_recurrence: x {x.shape} and decay {decay.shape} have one shape")
     x, decay = floating("linear_recurrence", x, decay)
     return _scanned("linear", x, decay, axis, reverse, "linear_recurrence")  # type: ignore[no-any-return]

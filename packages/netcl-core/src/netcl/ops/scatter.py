@@ -153,7 +153,7 @@ def fitting(op: str, x: Tensor, source: Tensor) -> Tensor:
     if source.dtype == x.dtype:
         return source
     if promote(x.dtype, source.dtype) != x.dtype:
-        raise DTypeError(f"{op}: {source.dtype} values do not fit into {x.dtype}; convert with astype", op=op)
+        raise DTypeError(f"{op}: {source.dtype} values do not fit into {x.dtype}; convert with astype")
     return cast_op(source, dtype=x.dtype)  # type: ignore[no-any-return]
 
 
@@ -170,8 +170,7 @@ def _slices(op: str, x: Tensor, axis: int, index: Any, source: Any) -> tuple[int
     expected = (*x.shape[:at], *positions.shape, *x.shape[at + 1 :])
     if source.shape != expected:
         raise ShapeError(
-            f"{op}: source {source.shape} for index {positions.shape} on axis {axis} of {x.shape}; expected {expected}",
-            op=op,
+            f"{op}: source {source.shape} for index {positions.shape} on axis {axis} of {x.shape}; expected {expected}"
         )
     return at, positions, fitting(op, x, source)
 
@@ -240,9 +239,7 @@ def _elements(op: str, x: Tensor, axis: int, index: Any, src: Any) -> tuple[int,
     if src.ndim == 0:
         src = expand(src, positions.shape)
     if src.ndim != positions.ndim or any(n < m for n, m in zip(src.shape, positions.shape)):
-        raise ShapeError(
-            f"{op}: src {src.shape} for index {positions.shape}; it has as many axes, and none shorter", op=op
-        )
+        raise ShapeError(f"{op}: src {src.shape} for index {positions.shape}; it has as many axes, and none shorter")
     return at, positions, cropped(fitting(op, x, src), positions.shape)
 
 
@@ -451,7 +448,7 @@ def index_reduce(x: Tensor, axis: int, index: Any, source: Tensor, reduce: str, 
         return of_bools(index_reduce, x, axis, index, source, reduce, include_self=include_self)
     at, positions, values = _slices("index_reduce", x, axis, index, source)
     if positions.ndim != 1:
-        raise ShapeError(f"index_reduce: index {positions.shape}; expected (n,)", op="index_reduce")
+        raise ShapeError(f"index_reduce: index {positions.shape}; expected (n,)")
     column = positions._alias((1,) * at + positions.shape + (1,) * (x.ndim - at - 1))
     return reduce_at(x, expand(column, values.shape), values, at, how, include_self)  # type: ignore[no-any-return]
 
@@ -480,9 +477,9 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
     engine = engine_of("bincount", x, weights)
     if x.ndim != 1 or weights is not None and weights.shape != x.shape:
         shapes = f"x {x.shape}" + ("" if weights is None else f" and weights {weights.shape}")
-        raise ShapeError(f"bincount: {shapes}; expected one axis, of the same length", op="bincount")
+        raise ShapeError(f"bincount: {shapes}; expected one axis, of the same length")
     if is_floating(x.dtype) or x.dtype == "bool":
-        raise DTypeError(f"bincount: expected whole numbers, got {x.dtype}", op="bincount")
+        raise DTypeError(f"bincount: expected whole numbers, got {x.dtype}")
     host_read_allowed(engine)
     largest = -1
     if x.size:

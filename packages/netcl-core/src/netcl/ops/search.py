@@ -86,8 +86,7 @@ def searchsorted(
     if sorted_sequence.ndim == 0 or sorted_sequence.ndim > 1 and (needles.ndim == 0 or lead != wanted):
         raise ShapeError(
             f"searchsorted: a sequence {sorted_sequence.shape} for values {needles.shape}; expected (n,), or (..., n) "
-            "for (..., m)",
-            op="searchsorted",
+            "for (..., m)"
         )
     if side not in (None, "left", "right") or right and side == "left":
         raise ArgumentError(f"searchsorted: expected side left or right, in agreement with right={right}, got {side!r}")
@@ -122,7 +121,7 @@ def bucketize(x: Tensor | float, boundaries: Tensor, *, out_int32: bool = False,
     x = _as_tensor(x, boundaries)
     engine_of("bucketize", x, boundaries)
     if boundaries.ndim != 1:
-        raise ShapeError(f"bucketize: boundaries {boundaries.shape}; expected (n,)", op="bucketize")
+        raise ShapeError(f"bucketize: boundaries {boundaries.shape}; expected (n,)")
     return searchsorted(boundaries, x, out_int32=out_int32, right=right)  # type: ignore[no-any-return]
 
 
@@ -165,7 +164,7 @@ def histogram(
     if isinstance(bins, Tensor) or np.ndim(bins):
         edges = as_dtype(bins, dtype) if isinstance(bins, Tensor) else engine.tensor(np.asarray(bins, "float64"), dtype)
         if edges.ndim != 1 or edges.size < 2:
-            raise ShapeError(f"histogram: edges {edges.shape}; expected one axis of two or more", op="histogram")
+            raise ShapeError(f"histogram: edges {edges.shape}; expected one axis of two or more")
     else:
         edges = _edges(engine, as_dtype(x, dtype), as_index(bins), range, dtype)
     counts = engine.sort("count", as_dtype(x, dtype), edges)
@@ -231,17 +230,15 @@ def histogram_grid(
     op = "histogramdd"
     engine = engine_of(op, x, weight)
     if not is_floating(x.dtype):
-        raise DTypeError(
-            f"histogram_grid: expected floating dtypes, got {x.dtype}; convert with astype", op="histogram_grid"
-        )
+        raise DTypeError(f"histogram_grid: expected floating dtypes, got {x.dtype}; convert with astype")
     if x.ndim < 2 or x.shape[-1] == 0:
-        raise ShapeError(f"{op}: x {x.shape}; expected (..., D), D from 1", op=op)
+        raise ShapeError(f"{op}: x {x.shape}; expected (..., D), D from 1")
     x, count = x.detach(), x.shape[-1]
     rows = reshape(x, (x.size // count, count))
     each = [bins] * count if isinstance(bins, (int, np.integer)) else list(bins)
     bounds: list[Any] = [None] * count if range is None else [tuple(range[2 * d : 2 * d + 2]) for d in _numbers(count)]
     if len(each) != count or (range is not None and len(range) != 2 * count):
-        raise ShapeError(f"{op}: {len(each)} bins and range {range} for {count} axes", op=op)
+        raise ShapeError(f"{op}: {len(each)} bins and range {range} for {count} axes")
     edges, flat, inside = [], None, None
     for d, (number, bound) in enumerate(zip(each, bounds)):
         column = reshape(part(rows, 1, d, 1), (rows.shape[0],))
@@ -249,7 +246,7 @@ def histogram_grid(
             limit = number if isinstance(number, Tensor) else engine.tensor(np.asarray(number, "float64"), x.dtype)
             edge = as_dtype(limit.detach(), x.dtype)
             if edge.ndim != 1 or edge.size < 2:
-                raise ShapeError(f"{op}: edges {edge.shape}; expected one axis of two or more", op=op)
+                raise ShapeError(f"{op}: edges {edge.shape}; expected one axis of two or more")
         else:
             edge = _edges(engine, column, as_index(number), bound, x.dtype)
         last = edge.size - 2

@@ -103,9 +103,7 @@ def _sorted(op: str, x: Tensor, axis: int, size: int | None, descending: bool) -
     rows = _last(x, at) if x.ndim else x._alias((1,))
     extent = rows.shape[-1]
     if size is not None and not 0 <= size <= extent:
-        raise ShapeError(
-            f"{op}: k {size} of {extent} elements along axis {axis} of shape {x.shape}", op=op, parameter="k"
-        )
+        raise ShapeError(f"{op}: k {size} of {extent} elements along axis {axis} of shape {x.shape}", parameter="k")
     values, indices = engine.sort("sort", rows, size=extent if size is None else size, descending=descending)
     if x.ndim == 0 and size != 0:
         return Ranked(values._alias(()), indices._alias(()))
@@ -186,9 +184,7 @@ def put_along_axis(x: Tensor, index: Tensor, axis: int, shape: Any) -> Tensor:
     (at,) = normalize_axes(axis, max(len(wanted), 1), "put_along_axis")
     beside = [size for a, size in enumerate(wanted) if a != at] == [size for a, size in enumerate(x.shape) if a != at]
     if x.shape != index.shape or len(wanted) != x.ndim or not beside:
-        raise ShapeError(
-            f"put_along_axis: x {x.shape} and index {index.shape} along axis {axis} of {wanted}", op="put_along_axis"
-        )
+        raise ShapeError(f"put_along_axis: x {x.shape} and index {index.shape} along axis {axis} of {wanted}")
     if not wanted:
         return x._alias(())
     return _back(engine.sort("put", _last(x, at), _last(index, at), size=wanted[at]), at)
@@ -228,7 +224,7 @@ def kth_index(x: Tensor, position: Tensor, axis: int = -1) -> Tensor:
         return position
     expected = tuple(1 if a == at else size for a, size in enumerate(x.shape))
     if position.shape != expected:
-        raise ShapeError(f"kth_index: position {position.shape} for x {x.shape}; expected {expected}", op="kth_index")
+        raise ShapeError(f"kth_index: position {position.shape} for x {x.shape}; expected {expected}")
     return _back(engine.sort("kth", _last(x, at), _last(position, at)), at)
 
 
@@ -240,9 +236,9 @@ def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> Ranke
     engine = engine_of("kthvalue", x)
     (at,) = normalize_axes(axis, max(x.ndim, 1), "kthvalue")
     if x.ndim and not x.shape[at]:
-        raise AxisError(f"kthvalue: no elements along axis {axis} of shape {x.shape}", op="kthvalue")
+        raise AxisError(f"kthvalue: no elements along axis {axis} of shape {x.shape}")
     if not 1 <= as_index(k) <= (x.shape[at] if x.ndim else 1):
-        raise ShapeError(f"kthvalue: k {k} along axis {axis} of shape {x.shape}", op="kthvalue", parameter="k")
+        raise ShapeError(f"kthvalue: k {k} along axis {axis} of shape {x.shape}", parameter="k")
     position = engine.empty(x.shape and (*x.shape[:at], 1, *x.shape[at + 1 :]), "int64")
     engine.fill(position, as_index(k) - 1)
     return _picked(x, kth_index(x, position, at), at, keepdims)
@@ -291,7 +287,7 @@ def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
     (at,) = normalize_axes(axis, max(x.ndim, 1), "median")
     extent = x.shape[at] if x.ndim else 1
     if extent == 0:
-        raise AxisError(f"median: no elements along axis {axis} of shape {x.shape}", op="median")
+        raise AxisError(f"median: no elements along axis {axis} of shape {x.shape}")
     if not x.ndim or not is_floating(x.dtype):
         return kthvalue(x, (extent - 1) // 2 + 1, at, keepdims)  # type: ignore[no-any-return]
     # NaN is the largest, so a row that contains one has it at the end.
@@ -324,7 +320,7 @@ def mode(x: Tensor, axis: int = -1, keepdims: bool = False) -> Ranked:
     (at,) = normalize_axes(axis, max(x.ndim, 1), "mode")
     extent = x.shape[at] if x.ndim else 1
     if extent == 0:
-        raise AxisError(f"mode: no elements along axis {axis} of shape {x.shape}", op="mode")
+        raise AxisError(f"mode: no elements along axis {axis} of shape {x.shape}")
     ordered = sort(x, at)
     if not x.ndim:
         return ordered  # type: ignore[no-any-return]
@@ -385,7 +381,7 @@ def quantile(
             f"quantile: expected q in [0, 1] and interpolation of {', '.join(_PLACES)}, got {q} and {interpolation!r}"
         )
     if extent == 0:
-        raise ShapeError(f"quantile: no elements along axis {axis} of shape {x.shape}", op="quantile")
+        raise ShapeError(f"quantile: no elements along axis {axis} of shape {x.shape}")
     values = sorted_values(x, at)
     largest = part(values, at, extent - 1, 1)
     quantiles = []

@@ -56,7 +56,7 @@ def csr_matmul(values: Tensor, dense: Tensor, here: Parts, there: Parts) -> Tens
     starts, columns = here[0], here[1]
     engine = engine_of("csr_matmul", values, dense, starts, columns)
     if dense.ndim != 2:
-        raise ShapeError(f"csr_matmul: expected a matrix as dense operand, got shape {dense.shape}", op="csr_matmul")
+        raise ShapeError(f"csr_matmul: expected a matrix as dense operand, got shape {dense.shape}")
     dtype = promote(values.dtype, dense.dtype)
     result: Tensor = engine.sparse_rows(as_dtype(values, dtype), columns, starts, as_dtype(dense, dtype))
     return result
@@ -77,7 +77,7 @@ def sampled_matmul(a: Tensor, b: Tensor, here: Parts, there: Parts) -> Tensor:
     """Returns the elements (count,) of a @ b.T at a pattern's positions, a (rows, width) and b (columns, width)."""
     engine = engine_of("sampled_matmul", a, b, here[1], here[2])
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
-        raise ShapeError(f"sampled_matmul: shapes {a.shape} and {b.shape} do not fit", op="sampled_matmul")
+        raise ShapeError(f"sampled_matmul: shapes {a.shape} and {b.shape} do not fit")
     dtype = promote(a.dtype, b.dtype)
     result: Tensor = engine.sparse_pairs(as_dtype(a, dtype), as_dtype(b, dtype), here[2], here[1])
     return result

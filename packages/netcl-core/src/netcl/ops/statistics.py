@@ -37,11 +37,9 @@ def _weights(op: str, name: str, x: Tensor, weights: Tensor | None, floating: bo
     if weights is None:
         return
     if weights.ndim > 1 or weights.size != x.shape[-1]:
-        raise ShapeError(f"{op}: {name} {weights.shape} for {x.shape[-1:]} observations", op=op, parameter=name)
+        raise ShapeError(f"{op}: {name} {weights.shape} for {x.shape[-1:]} observations", parameter=name)
     if is_floating(weights.dtype) != floating or weights.dtype == "bool":
-        raise DTypeError(
-            f"{op}: expected {'floats' if floating else 'whole numbers'} as {name}, got {weights.dtype}", op=op
-        )
+        raise DTypeError(f"{op}: expected {'floats' if floating else 'whole numbers'} as {name}, got {weights.dtype}")
 
 
 @composite(
@@ -58,7 +56,7 @@ def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweig
     """
     engine_of("cov", x, fweights, aweights)
     if x.ndim > 2:
-        raise ShapeError(f"cov: expected (variables, observations) or a vector, got shape {x.shape}", op="cov")
+        raise ShapeError(f"cov: expected (variables, observations) or a vector, got shape {x.shape}")
     rows = reshape(x, (1, -1)) if x.ndim < 2 else x
     _weights("cov", "fweights", rows, fweights, False)
     _weights("cov", "aweights", rows, aweights, True)
@@ -129,11 +127,10 @@ def renorm(x: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
     """Returns x with each slice at one position of ``axis`` scaled to the p-norm ``maxnorm``, if its norm is larger."""
     engine_of("renorm", x)
     if not is_floating(x.dtype):
-        raise DTypeError(f"renorm: expected floating dtypes, got {x.dtype}; convert with astype", op="renorm")
+        raise DTypeError(f"renorm: expected floating dtypes, got {x.dtype}; convert with astype")
     if x.ndim < 2 or p <= 0 or maxnorm < 0:
         raise ShapeError(
-            f"renorm: expected two axes or more, p > 0 and maxnorm >= 0, got {x.shape}, p {p}, maxnorm {maxnorm}",
-            op="renorm",
+            f"renorm: expected two axes or more, p > 0 and maxnorm >= 0, got {x.shape}, p {p}, maxnorm {maxnorm}"
         )
     normalize_axes(axis, x.ndim, "renorm")
     return renormed(x, p, axis, float(maxnorm))  # type: ignore[no-any-return]

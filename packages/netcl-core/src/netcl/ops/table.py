@@ -241,5 +241,5 @@ def floating(op: str, *operands: Tensor | None) -> list[Any]:
         return [*operands]
     dtype = promote(*dtypes)
     if not is_floating(dtype):
-        raise DTypeError(f"{op}: expected floating dtypes, got {' and '.join(dtypes)}; convert with astype", op=op)
+        raise DTypeError(f"{op}: expected floating dtypes, got {' and '.join(dtypes)}; convert with astype")
     return [None if operand is None else as_dtype(operand, dtype) for operand in operands]

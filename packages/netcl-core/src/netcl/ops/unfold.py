@@ -78,7 +78,7 @@ def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilat
     if x.dtype == "bool":
         return as_dtype(im2col(as_dtype(x, "uint8"), kernel_size, stride, padding, dilation), "bool")
     if x.ndim < 3:
-        raise ShapeError(f"im2col: x {x.shape}; expected (N, C, spatial...)", op="im2col")
+        raise ShapeError(f"im2col: x {x.shape}; expected (N, C, spatial...)")
     geometry = _geometry("im2col", x.ndim - 2, kernel_size, stride, padding, dilation)
     sizes = output_sizes("im2col", x.shape[2:], **geometry)
     rows, columns = x.shape[0] * math.prod(sizes), x.shape[1] * math.prod(geometry["kernel"])
@@ -101,7 +101,7 @@ def col2im(
     sizes = output_sizes("col2im", wanted[2:], **geometry)
     expected = (wanted[0] * math.prod(sizes), wanted[1] * math.prod(geometry["kernel"]))
     if columns.shape != expected:
-        raise ShapeError(f"col2im: columns {columns.shape}; expected {expected} for shape {wanted}", op="col2im")
+        raise ShapeError(f"col2im: columns {columns.shape}; expected {expected} for shape {wanted}")
     if 0 in expected or 0 in wanted:
         return engine.zeros(wanted, columns.dtype)  # type: ignore[no-any-return]
     return engine.window("col2im", columns, shape=wanted, **geometry)  # type: ignore[no-any-return]

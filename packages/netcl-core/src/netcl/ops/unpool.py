@@ -42,15 +42,13 @@ def _unpooled(
     least = tuple((size - 1) * s - 2 * p + k for size, s, p, k in zip(shape[2:], steps, pads, kernel))
     if output_size is None:
         if min(least) < 0:
-            raise ShapeError(f"{op}: x {tuple(shape)} with padding {pads} gives the negative size {least}", op=op)
+            raise ShapeError(f"{op}: x {tuple(shape)} with padding {pads} gives the negative size {least}")
         return least
     wanted = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * n
     sizes = per_axis(op, "output_size", wanted[-n:] if len(wanted) == n + 2 else wanted, n)
     if any(not default - s < size < default + s for size, default, s in zip(sizes, least, steps)):
         raise ShapeError(
-            f"{op}: output_size {sizes}; {least} may be off by less than the stride {steps}",
-            op=op,
-            parameter="output_size",
+            f"{op}: output_size {sizes}; {least} may be off by less than the stride {steps}", parameter="output_size"
         )
     return sizes
 
@@ -64,7 +62,7 @@ def _unpool(n: int) -> OpFunction:
         engine = engine_of(name, x, indices)
         check_rank(name, x, n)
         if indices.shape != x.shape:
-            raise ShapeError(f"{name}: indices {indices.shape} for x {x.shape}; expected one for each element", op=name)
+            raise ShapeError(f"{name}: indices {indices.shape} for x {x.shape}; expected one for each element")
         if x.ndim == n + 1:
             batch, places = reshape(x, (1, *x.shape)), reshape(indices, (1, *x.shape))
             y = unpool(batch, places, kernel_size, stride, padding, output_size)

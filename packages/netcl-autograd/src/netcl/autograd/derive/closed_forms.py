@@ -143,7 +143,7 @@ def incomplete_gamma(problem: GradientProblem) -> Gradients:
     (output,), name = problem.outputs, problem.program.name
     loads = sorted({node for node in walk((output,)) if isinstance(node, Load)}, key=lambda load: load.slot)
     if len(loads) == 2 and 0 in problem.wanted:
-        raise UnsupportedError(f"{name}: the derivative by the first operand is not implemented; detach() it", op=name)
+        raise UnsupportedError(f"{name}: the derivative by the first operand is not implemented; detach() it")
     numbers = [node for node in walk((output,)) if isinstance(node, Scalar)]
     a, b = (cast(operand, output.dtype) for operand in (*numbers, *loads))
     slope = problem.grad * apply("exp", (a - 1.0) * apply("log", b) - b - apply("lgamma", a))

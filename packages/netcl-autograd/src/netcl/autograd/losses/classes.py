@@ -248,7 +248,7 @@ def _arranged(op: str, x: Tensor, target: Tensor, weight: Tensor | None) -> tupl
             parameter="target",
         )
     if target.dtype == "bool":
-        raise DTypeError(f"{op}: expected whole numbers as class ids, got bool", op=op, parameter="target")
+        raise DTypeError(f"{op}: expected whole numbers as class ids, got bool", parameter="target")
     return x, reshape(target, (x.shape[0], 1, *x.shape[2:])), _per_class(op, x, weight)
 
 
@@ -256,7 +256,7 @@ def _per_class(op: str, x: Tensor, weight: Tensor | None) -> Tensor | None:
     if weight is None:
         return None
     if weight.shape != (x.shape[1],):
-        raise ShapeError(f"{op}: weight has shape {weight.shape}, expected ({x.shape[1]},)", op=op, parameter="weight")
+        raise ShapeError(f"{op}: weight has shape {weight.shape}, expected ({x.shape[1]},)", parameter="weight")
     return reshape(weight, (1, x.shape[1]) + (1,) * (x.ndim - 2))
 
 
@@ -426,9 +426,9 @@ def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: str = "mean") -
     if not x.ndim and not target.ndim:
         return multilabel_margin_loss(reshape(x, (1,)), reshape(target, (1,)), reduction)  # type: ignore[no-any-return]
     if x.ndim not in (1, 2) or target.shape != x.shape:
-        raise ShapeError(f"{op}: x {x.shape} and target {target.shape}; expected both (N, C) or (C,)", op=op)
+        raise ShapeError(f"{op}: x {x.shape} and target {target.shape}; expected both (N, C) or (C,)")
     if is_floating(target.dtype) or target.dtype == "bool":
-        raise DTypeError(f"{op}: expected whole numbers as class ids, got {target.dtype}", op=op, parameter="target")
+        raise DTypeError(f"{op}: expected whole numbers as class ids, got {target.dtype}", parameter="target")
     if x.ndim == 1:
         loss = multilabel_margin_loss(reshape(x, (1, -1)), reshape(target, (1, -1)), reduction)
         return reshape(loss, ())

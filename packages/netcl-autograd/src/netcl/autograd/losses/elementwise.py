@@ -100,7 +100,7 @@ def _compare(op: str, x: Tensor, target: Tensor) -> None:
 def _weighted(op: str, errors: Tensor, weight: Tensor, x: Tensor, reduction: str) -> Tensor:
     """Returns the errors times their weights; a mean is divided by the sum of the weights."""
     if weight.shape != x.shape:
-        raise ShapeError(f"{op}: expected a weight of the input's shape {x.shape}, got {weight.shape}", op=op)
+        raise ShapeError(f"{op}: expected a weight of the input's shape {x.shape}, got {weight.shape}")
     weighted = errors * weight
     if reduction == "mean":
         return weighted.sum() / weight.sum()
@@ -256,7 +256,7 @@ def gaussian_nll_loss(
         if var.shape == x.shape[:-1]:
             var = reshape(var, (*var.shape, 1))
         elif var.shape[:-1] != x.shape[:-1] or var.shape[-1:] != (1,):
-            raise ShapeError(f"gaussian_nll_loss: var {var.shape} for x {x.shape}", op="gaussian_nll_loss")
+            raise ShapeError(f"gaussian_nll_loss: var {var.shape} for x {x.shape}")
     code = x.engine.flag_code(
         "gaussian_nll_loss: var has a negative element, {value} at position {position}", ValueError
     )

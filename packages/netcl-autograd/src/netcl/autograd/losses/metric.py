@@ -51,7 +51,7 @@ def cosine_embedding_pairs(
 def _one_each(op: str, x: Tensor, target: Tensor) -> Tensor:
     if target.shape != x.shape[:-1]:
         raise ShapeError(
-            f"{op}: target has shape {target.shape}, expected {x.shape[:-1]} for vectors of shape {x.shape}", op=op
+            f"{op}: target has shape {target.shape}, expected {x.shape[:-1]} for vectors of shape {x.shape}"
         )
     return ops.reshape(target, (*x.shape[:-1], 1))
 
@@ -160,7 +160,7 @@ def triplet_margin_loss(
     """
     if len({anchor.ndim, positive.ndim, negative.ndim}) > 1:
         shapes = f"{anchor.shape}, {positive.shape} and {negative.shape}"
-        raise ShapeError(f"triplet_margin_loss: shapes {shapes} have as many axes", op="triplet_margin_loss")
+        raise ShapeError(f"triplet_margin_loss: shapes {shapes} have as many axes")
     near = ops.pairwise_distance(anchor, positive, p, eps)
     far = ops.pairwise_distance(anchor, negative, p, eps)
     if swap:
@@ -245,9 +245,7 @@ def info_nce_loss(query: Tensor, keys: Tensor, temperature: float = 0.07, reduct
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction: expected 'mean', 'sum' or 'none', got {reduction!r}")
     if query.ndim != 2 or query.shape != keys.shape:
-        raise ShapeError(
-            f"info_nce_loss: query {query.shape} and keys {keys.shape}; expected both (N, D)", op="info_nce_loss"
-        )
+        raise ShapeError(f"info_nce_loss: query {query.shape} and keys {keys.shape}; expected both (N, D)")
     cosines = ops.div(ops.matmul(_unit(query), _unit(keys), transpose_b=True), temperature)
     each = ops.sub(ops.logsumexp(cosines, axis=1), ops.diag(cosines))
     if reduction == "none":
@@ -322,7 +320,7 @@ def pair_distances(squares: Expr, rows: Expr, columns: Expr, distance: str = "sq
 
 def _pairwise(op: str, x: Tensor, labels: Tensor, distance: str) -> Tensor:
     if x.ndim != 2 or labels.shape != x.shape[:1]:
-        raise ShapeError(f"{op}: embeddings {x.shape} and labels {labels.shape}; expected (N, D) and (N,)", op=op)
+        raise ShapeError(f"{op}: embeddings {x.shape} and labels {labels.shape}; expected (N, D) and (N,)")
     n = x.shape[0]
     rows = ops.sum(ops.mul(x, x), axis=1, keepdims=True)
     products = ops.matmul(x, x, transpose_b=True)

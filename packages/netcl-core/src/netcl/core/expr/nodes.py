@@ -381,7 +381,7 @@ def apply(name: str, *args: Operand) -> Expr:
         if dtype == "bool":
             return _on_bool(prim, operands)
         if is_floating(dtype) and rule == "promote" and isinstance(prim.opencl, dict) and "float" not in prim.opencl:
-            raise DTypeError(f"{name}: expected whole numbers or bool, got {dtype}", op=name)
+            raise DTypeError(f"{name}: expected whole numbers or bool, got {dtype}")
         return Apply(prim, operands, "bool" if rule in ("compare", "predicate") else dtype)
     return cast(args[0], rule)
 

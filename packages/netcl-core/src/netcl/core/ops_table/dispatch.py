@@ -481,7 +481,7 @@ def _compute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         first = getattr(args[0] if args else kwargs.get(row.operands[0]), "dtype", "float32")
         if first == "bool" or (row.dtypes == "floating" and not is_floating(first)):
             kind = "numbers" if row.dtypes == "numbers" else "floating dtypes"
-            raise DTypeError(f"{row.name}: expected {kind}, got {first}; convert with astype", op=row.name)
+            raise DTypeError(f"{row.name}: expected {kind}, got {first}; convert with astype")
     state = _thread.state
     if not state[0]:
         return row.call(*args, **kwargs)

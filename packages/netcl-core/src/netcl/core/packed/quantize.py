@@ -30,11 +30,10 @@ def quantize(weight: Any, format: str) -> PackedTensor:
     x = weight.detach() if isinstance(weight, Tensor) else Tensor.from_host(weight)
     if x.ndim != 2 or x.shape[1] % row.block:
         raise ShapeError(
-            f"quantize: expected a matrix with columns in whole blocks of {row.block}, got shape {tuple(x.shape)}",
-            op="quantize",
+            f"quantize: expected a matrix with columns in whole blocks of {row.block}, got shape {tuple(x.shape)}"
         )
     if not is_floating(x.dtype):
-        raise DTypeError(f"quantize: expected floating dtypes, got {x.dtype}; convert with astype", op="quantize")
+        raise DTypeError(f"quantize: expected floating dtypes, got {x.dtype}; convert with astype")
     rows, columns = x.shape
     if not rows * columns:
         return PackedTensor.from_blocks(b"", x.shape, format, x.queue)

@@ -41,8 +41,7 @@ class PackedTensor:
         if data.size != expected:
             raise ShapeError(
                 f"from_blocks: expected {expected:,} bytes for {rows} x {columns} numbers of {format}, "
-                f"got {data.size:,}",
-                op="from_blocks",
+                f"got {data.size:,}"
             )
         queue = queue_of(device)
         parts = [Tensor.from_host(queue, part, persistent=True) for part in row.parts(data, rows, columns)]
