@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from netcl.autograd.levels import LEVELS
 from netcl.core import Tensor
 from netcl.core.dtypes import itemsize
+from netcl.core.errors import UnsupportedError
 from netcl.core.ops_table import dispatch
+from netcl.core.ops_table.dispatch import Bound, OpRow, Program
 from netcl.core.storage.gradients import attach, view_of
 
-if TYPE_CHECKING:
-    from netcl.core.errors import UnsupportedError
-    from netcl.core.ops_table.dispatch import Bound, OpRow, Program
 if TYPE_CHECKING or "capture" in LEVELS:
     from netcl.runtime.capture import is_capturing
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from netcl.core.dtypes import FLOATING, is_floating, promote
+from netcl.core.engine.protocol import DeviceBackend
 from netcl.core.engine.registry import ensure_same_backend
 from netcl.core.errors import DTypeError
 from netcl.core.expr import Load
@@ -16,9 +17,6 @@ from netcl.core.layout import reduced_axes
 from netcl.core.ops_table.dispatch import Domain, OpRow, call, caller, make_row, register_op
 from netcl.core.tensor import Tensor
 from netcl.ops.signatures import Signed
-
-if TYPE_CHECKING:
-    from netcl.core.engine.protocol import DeviceBackend
 
 Shape = tuple[int, ...]
 

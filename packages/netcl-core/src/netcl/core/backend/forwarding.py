@@ -12,15 +12,13 @@ import linecache
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from netcl.core.engine.interceptors import Interceptor, intercepted, recovered
 from netcl.core.engine.protocol import DeviceBackend
 from netcl.core.engine.recording import open_here
 from netcl.core.errors import ArgumentError, CaptureError, KernelBuildError, OutOfRangeError
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorT
+from netcl.core.storage.data import TensorT
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -16,6 +16,7 @@ import numpy as np
 from netcl.core import dtypes
 from netcl.core.device.discovery import DeviceHandle, manager
 from netcl.core.device.discovery import device as device_context
+from netcl.core.engine.protocol import HostTransfer
 from netcl.core.engine.registry import cpu_engine, engine_for, is_queue
 from netcl.core.errors import (
     ArgumentError,
@@ -42,8 +43,6 @@ from netcl.core.tensor.typed_storage import TypedStorage
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from netcl.core.engine.protocol import HostTransfer
 
 Array = np.ndarray[Any, Any]
 _T = TypeVar("_T", bound="Tensor")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -42,15 +42,13 @@ from netcl.core.engine.product import Copies, Product
 from netcl.core.engine.profiler_sink import LaunchRecord, ProfilerSink
 from netcl.core.engine.protocol import Described, HostTransfer, KernelText
 from netcl.core.engine.recording import OpenRecordings, Recording, host_read_allowed, open_here, rng_state_here
+from netcl.core.ops_table.program import Program
 from netcl.core.process import naming
 from netcl.core.process.poison import poison_array
 from netcl.core.storage.data import TensorData
 from netcl.core.storage.host import to_storage, view
+from netcl.core.storage.views import Geometry
 from netcl.core.tensor.tensor import Tensor
-
-if TYPE_CHECKING:
-    from netcl.core.ops_table.program import Program
-    from netcl.core.storage.views import Geometry
 
 Array = np.ndarray[Any, Any]
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array, store, widened
 from netcl.core.engine.protocol import OUT_OF_RANGE
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 _Report = Callable[[int, float, int, int], None]
 

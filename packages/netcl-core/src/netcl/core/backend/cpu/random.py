@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array, store
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 # Bits of a uniform number: as many as a dtype holds below one.
 UNIFORM_BITS = {"float32": 24, "float64": 24, "float16": 11, "bfloat16": 8}

@@ -40,10 +40,11 @@ from netcl.core.dtypes import SIZES, from_bfloat16, itemsize, numpy_dtype
 from netcl.core.engine.interceptors import push_interceptor
 from netcl.core.engine.product import Copies, Product
 from netcl.core.engine.protocol import Described, HostTransfer, KernelText
-from netcl.core.engine.recording import host_read_allowed, open_here, rng_state_here, unrecorded
+from netcl.core.engine.recording import Recording, host_read_allowed, open_here, rng_state_here, unrecorded
 from netcl.core.errors import BackendMismatchError, DTypeError, UnsupportedError
 from netcl.core.expr.schedule import Target
 from netcl.core.memory.queue_pools import BufferHandle, PersistentBufferPool, get_persistent_pool, opencl_queue
+from netcl.core.ops_table.program import Program
 from netcl.core.process import late_launches
 from netcl.core.process.poison import PATTERN
 from netcl.core.storage.data import TensorData, TensorT
@@ -54,8 +55,6 @@ from netcl.core.tuning.matrix_units import try_ahead
 
 if TYPE_CHECKING:
     from netcl.core.engine.profiler_sink import ProfilerSink
-    from netcl.core.engine.recording import Recording
-    from netcl.core.ops_table.program import Program
 
 Array = np.ndarray[Any, Any]
 

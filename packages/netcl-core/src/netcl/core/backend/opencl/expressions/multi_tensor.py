@@ -33,11 +33,11 @@ from netcl.core.expr.rewrite import slots, walk
 from netcl.core.expr.schedule import LONG_ITEM, MIN_ITEM, PIECE, WIDE
 from netcl.core.expr.scopes import Layout
 from netcl.core.layout import broadcast_shapes
+from netcl.core.storage.data import TensorData
 from netcl.core.storage.storage import Storage
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.queue.context import QueueContext
-    from netcl.core.storage.data import TensorData
 
 Shape = tuple[int, ...]
 

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from functools import lru_cache
 from itertools import dropwhile, product
 from math import gcd, prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +17,13 @@ from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.queue.plans.planned_op import planned_op
 from netcl.core.backend.opencl.templates import Traits, magic, per_work_item, struct, traits
 from netcl.core.dtypes import itemsize
+from netcl.core.engine.product import Copies
 from netcl.core.engine.recording import unrecorded
 from netcl.core.expr.c_types import STREAM
 from netcl.core.expr.schedule import STREAMED
 from netcl.core.layout import block_of, contiguous_strides
+from netcl.core.storage.data import TensorData
 from netcl.core.storage.host import to_storage
-
-if TYPE_CHECKING:
-    from netcl.core.engine.product import Copies
-    from netcl.core.storage.data import TensorData
 
 _DIMS = 6
 _LONG = 4096  # elements of a row that one tile holds at most

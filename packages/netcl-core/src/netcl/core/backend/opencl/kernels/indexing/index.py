@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from math import gcd, prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from netcl.core.dtypes import itemsize
 from netcl.core.engine.protocol import OUT_OF_RANGE
 from netcl.core.expr import Expr, Load, Scalar, cast, place_of, reduce
 from netcl.core.expr.c_types import report
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 _COPIES = 64  # work-items of a CPU that copy rows
 _WALKERS = 1 << 16  # work-items of other devices that iterate over all indices

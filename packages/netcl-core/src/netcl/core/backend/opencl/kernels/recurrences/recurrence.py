@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from netcl.core.backend.opencl.kernels.recurrences.recurrence_cells import CELLS, Cell, cell_parts
 from netcl.core.backend.opencl.templates import Traits, filled_program, struct, traits
@@ -12,9 +12,7 @@ from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import itemsize
 from netcl.core.engine.lasting import lasting_or_new
 from netcl.core.layout import contiguous_strides
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 GATES = {kind: cell.gates for kind, cell in CELLS.items()}
 # Rows of a tile of so many vectors, by the registers of the processor.

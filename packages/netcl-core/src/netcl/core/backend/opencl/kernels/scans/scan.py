@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,10 +13,8 @@ from netcl.core.backend.opencl.kernels.warps import look_back
 from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.templates import Traits, profile, struct, traits
 from netcl.core.dtypes import itemsize
+from netcl.core.storage.data import TensorData
 from netcl.core.tuning.warp_table import warp_of
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
 
 _UNITS = 64  # work-items that share an axis on a CPU
 _THREADS = 1 << 16  # work-items that keep another device busy

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,10 +14,8 @@ from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.templates import Traits, largest_group, per_work_item, profile, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.engine.recording import host_read_allowed
+from netcl.core.storage.data import TensorData
 from netcl.core.tuning.warp_table import warp_of
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
 
 _GROUP = 128  # work-items at most that list a chunk together, unless the device is a CPU
 _EACH = 16  # elements of each at a time

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from netcl.core.backend.opencl.kernels.scans.scan import scan
 from netcl.core.backend.opencl.kernels.sort_keys import keyed_program
 from netcl.core.backend.opencl.templates import Traits, largest_group, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, reduce
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 _UNITS = 64  # work-items of a CPU
 _THREADS = 1 << 16  # work-items that keep another device busy, one for a chunk

@@ -7,7 +7,7 @@ over the other side with wide vectors; others a work-group for a tile, backward 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,12 +21,9 @@ from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import itemsize
 from netcl.core.errors import UnsupportedError
 from netcl.core.process.opencl import cl
+from netcl.core.storage.data import TensorData
 from netcl.core.tuning.matmul_precision import get_float32_matmul_precision
 from netcl.core.tuning.matrix_units import attention_pays, attention_unit_of, local_memory, parts_of
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
-
 
 _WIDTH = 32  # queries (forward) or keys (backward) of a work-item at a time
 _TILES = 8  # tiles of rows of the other side at a time

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,11 +14,9 @@ from netcl.core.backend.opencl.templates import source, struct
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.drivers.child_probe import RIGHT, WRONG
 from netcl.core.dtypes import from_bfloat16
+from netcl.core.storage.data import TensorData
 from netcl.core.tuning.matrix_units import CHUNK, local_memory
 from netcl.core.tuning.unit_table import KINDS, UNITS
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
 
 _INSTRUCTIONS = {
     "mma": ("matrix_unit_nvidia", "matrix_unit_mma", "attention_unit_mma"),

@@ -10,10 +10,10 @@ import numpy as np
 
 from netcl.core.backend.opencl.templates import filled_program, largest_group, traits
 from netcl.core.process.opencl import cl
+from netcl.core.storage.data import TensorT
 
 if TYPE_CHECKING:
     from netcl.core.expr.kernel_source import KernelText
-    from netcl.core.storage.data import TensorT
 
 _GROUP = 128
 _PER_UNIT = 8  # groups

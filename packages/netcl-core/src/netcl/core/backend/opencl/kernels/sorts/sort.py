@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,10 +30,8 @@ from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.templates import Traits, largest_group, profile, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, reduce
+from netcl.core.storage.data import TensorData
 from netcl.core.tuning.warp_table import warp_of
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
 
 _UNITS = 64  # work-items of a CPU
 _EIGHT = 8  # elements that a work-item sorts in registers

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from netcl.core.backend.opencl.templates import source
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 _GROUP, _MOST = 128, 1 << 16  # work-items of a group, and of all
 
