@@ -14,17 +14,6 @@ import numpy as np
 
 from netcl.core import config
 
-__all__ = [
-    "DeviceProfile",
-    "device_profile",
-    "kernel_strategy",
-    "has_capabilities",
-    "profile_of",
-    "requirements",
-    "override_profile",
-    "type_of",
-]
-
 # OpenCL's own constants, so that this module does not need pyopencl
 _TYPE_BITS = ((4, "gpu"), (2, "cpu"), (8, "accel"))
 _TINY_LOCAL_MEMORY = 24 * 1024

@@ -39,22 +39,6 @@ from netcl.core.device.selectors import (
 from netcl.core.errors import DeviceNotFoundError, format_bytes
 from netcl.core.process import naming
 
-__all__ = [
-    "CPUQueue",
-    "DeviceHandle",
-    "DeviceManager",
-    "Queue",
-    "Selector",
-    "device",
-    "drivers_loaded",
-    "free_torch_name",
-    "get_active_device",
-    "get_default_device",
-    "manager",
-    "set_default_device",
-    "use_pytorch_names",
-]
-
 
 class CPUQueue:
     """The command queue of the NumPy backend, where work is complete when the call returns."""

@@ -8,18 +8,15 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from netcl.core.device.capabilities import DeviceProfile, device_profile, kernel_strategy
-
-__all__ = [
-    "DeviceProfile",
-    "ExtendedDeviceProfile",
-    "GPUFamily",
-    "device_profile",
-    "extended_device_profile",
-    "family_of",
-    "get_device_family",
-    "kernel_strategy",
-]
+from netcl.core.device.capabilities import (
+    DeviceProfile as DeviceProfile,
+)
+from netcl.core.device.capabilities import (
+    device_profile as device_profile,
+)
+from netcl.core.device.capabilities import (
+    kernel_strategy as kernel_strategy,
+)
 
 
 class GPUFamily(Enum):

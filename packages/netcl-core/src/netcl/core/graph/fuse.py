@@ -400,6 +400,3 @@ def _value_of(call: LoggedCall) -> Any:
         key = (call.args[:1], tuple(sorted(call.kwargs.items()))) if call.method == "copy" else ()
         plain = call.method == "copy" and len(call.args) == 2
     return key if plain and any(prod(ref.shape) * itemsize(ref.dtype) >= _LARGE for ref in made) else None
-
-
-__all__ = ["Fusion", "Rules", "Traced"]

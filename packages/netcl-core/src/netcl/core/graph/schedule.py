@@ -153,6 +153,3 @@ def joined_label(labels: Iterable[str]) -> str:
     different = list(dict.fromkeys(part for label in labels for part in label.split(", ") if label))
     more = f", {len(different) - _MOST_SHOWN} more" if len(different) > _MOST_SHOWN else ""
     return ", ".join(different[:_MOST_SHOWN]) + more
-
-
-__all__ = ["SMALL", "PlannedCall", "joined_label", "scheduled"]

@@ -11,8 +11,6 @@ from netcl.core.errors import ForwardOnlyWarning
 from netcl.core.process.user_frame import call_site, level_outside
 from netcl.core.storage.data import TensorData
 
-__all__ = ["warn"]
-
 _warned: set[tuple[str, int, str]] = set()
 
 

@@ -44,6 +44,3 @@ def restored(values: Sequence[Hashable]) -> Iterator[None]:
             if scope is not None:
                 stack.enter_context(scope(value))
         yield
-
-
-__all__ = ["current", "register", "restored"]

@@ -13,8 +13,6 @@ from netcl.core.ops_table.table import TABLE, OpRow
 from netcl.core.storage.data import TensorData
 from netcl.core.storage.size import Shape, Size
 
-__all__ = ["Record", "known", "records"]
-
 _STATIC = frozenset((int, bool, str, type(None), DType))
 _INT = frozenset((int,))
 _SEQUENCES = frozenset((tuple, list, Size, Shape))

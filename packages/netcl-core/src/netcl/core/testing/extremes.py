@@ -17,8 +17,6 @@ from netcl.core.errors import DTypeError
 from netcl.core.ops_table.dispatch import TABLE, OpRow, call_row, row_of
 from netcl.core.tensor.tensor import Tensor
 
-__all__ = ["Sample", "agree", "disagreement", "extreme_ops", "extremes", "samples"]
-
 Array = np.ndarray[Any, Any]
 
 # Of each float dtype: the rounding unit, the smallest normal number and the smallest number, and the largest.

@@ -20,8 +20,6 @@ from netcl.core.testing.conformance import Case, expected, op_cases, run_case
 from netcl.core.testing.extremes import agree, extreme_ops
 from netcl.core.testing.op_families import AT_MOST_32_BITS
 
-__all__ = ["UNDEFINED", "special_cases", "special_disagreement", "special_ops"]
-
 Array = np.ndarray[Any, Any]
 
 _MOST = 3000  # elements of the operands of a case

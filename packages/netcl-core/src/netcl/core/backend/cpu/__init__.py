@@ -247,6 +247,3 @@ class CPUBackend(ForwardedCalls, OpenRecordings):
         failure, self._failure = self._failure, None
         if failure is not None:
             raise flags.error(*failure)
-
-
-__all__ = ["CPUBackend"]

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from netcl.core.backend.opencl.template_text import filled
 
-__all__ = ["CELLS", "Cell", "cell_parts"]
-
 
 @dataclass(frozen=True)
 class Cell:
