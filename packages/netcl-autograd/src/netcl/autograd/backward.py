@@ -156,9 +156,7 @@ class BackwardPass(GradContext):
                     seen(grad)
 
     def _hooked(self, hook: Callable[[Tensor], Tensor | None], grad: Any) -> Tensor:
-        """Returns the gradient after a hook. A gradient that the hook keeps is borrowed: later passes add to gradients
-        in place.
-        """
+        """Returns the gradient after a hook. One that the hook keeps is borrowed, as later passes add in place."""
         references = getrefcount(grad)
         changed = hook(grad)
         if changed is None or changed is grad:
@@ -190,9 +188,7 @@ class BackwardPass(GradContext):
 
 
 def _reachable(roots: Iterable[Edge], only: Iterable[Edge] | None) -> tuple[dict[GradNode, list[bool]], dict[int, int]]:
-    """Returns for each node if its edges take a gradient, and for each leaf, by its id, the number of such edges to
-    it.
-    """
+    """Returns for each node if its edges take a gradient, and for each leaf, by its id, the number of such edges."""
     taking: dict[GradNode, list[bool]] = {}
     uses: dict[int, int] = {}
     stack = [edge[0] for edge in roots if isinstance(edge[0], GradNode)]
@@ -274,9 +270,7 @@ def backward(
     watched: Mapping[Edge, Callable[[Tensor], None]] | None = None,
     only: Iterable[Edge] | None = None,
 ) -> None:
-    """Accumulates the gradients of ``outputs`` in ``grad`` of the leaves that require them, or of the leaves in
-    ``only``.
-    """
+    """Accumulates the gradients of ``outputs`` in ``grad`` of the leaves that require them, or of those in ``only``."""
     BackwardPass(retain=retain, create_graph=create_graph, watched=watched).run(
         outputs, [start(output, grad) for output, grad in zip(outputs, grads)], only
     )

@@ -49,9 +49,7 @@ def imag(x: Tensor, /) -> Tensor:
 
 @returns_arrays
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
-    """Returns min(max(x, min), max) in x's dtype; None is no limit. Bounds are numbers or tensors that broadcast with
-    ``x``.
-    """
+    """Returns min(max(x, min), max) in x's dtype; None is no limit. Bounds are numbers, or tensors that broadcast."""
     result = x if min is not None or max is not None else x.clone()
     for bound, of in ((min, row("maximum")), (max, row("minimum"))):
         if bound is None:

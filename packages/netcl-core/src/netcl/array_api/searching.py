@@ -103,9 +103,7 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
 
 @returns_arrays
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """Returns the distinct elements, sorted, and the place of each element of ``x`` among them; each NaN is
-    distinct.
-    """
+    """Returns the distinct elements, sorted, and the place of each element of ``x`` among them; NaNs are distinct."""
     return UniqueInverse(*row("unique")(x, return_inverse=True))
 
 

@@ -440,9 +440,7 @@ def _error_lines(log: str, count: int) -> list[int]:
 
 
 def _numbered_excerpt(source: str, log: str) -> str:
-    """Returns the numbered source lines around each error in the log, the faulty ones marked; without errors the first
-    lines.
-    """
+    """Returns numbered source lines around each error in the log, faulty ones marked; without errors the first."""
     lines = source.splitlines()
     marked = _error_lines(log, len(lines))
     if marked:

@@ -36,9 +36,7 @@ def broadcast_shapes(shapes: Sequence[Sequence[int]], op: str = "broadcast") -> 
 
 
 def normalize_axes(axis: int | Sequence[int] | None, rank: int, op: str) -> tuple[int, ...]:
-    """Returns sorted, distinct, non-negative axes; None is every axis. Raises AxisError if one is out of range,
-    ShapeError if one is repeated.
-    """
+    """Returns sorted, non-negative axes; None is every axis. AxisError if out of range, ShapeError if repeated."""
     if axis is None:
         return tuple(range(rank))
     axes = [as_index(a) for a in axis] if isinstance(axis, Sequence) else [as_index(axis)]

@@ -116,9 +116,7 @@ def _max_grad_reference(grad: Any, positions: Any, shape: Any) -> Any:
 
 @computed(dtypes="numbers", domain=Domain(cases=_max_grad_cases, reference=_max_grad_reference))
 def adaptive_max_pool_grad(grad_output: Tensor, indices: Tensor, shape: Any) -> Tensor:
-    """Returns the gradient of ``adaptive_max_pool`` by x, of shape ``shape``: each gradient is added at the position of
-    its maximum.
-    """
+    """Returns the gradient of ``adaptive_max_pool`` by x, of shape ``shape``: each is added at its maximum."""
     engine = engine_of("adaptive_max_pool_grad", grad_output, indices)
     wanted = tuple(int(size) for size in shape)
     if grad_output.shape[:2] != wanted[:2] or indices.shape != grad_output.shape or len(wanted) != grad_output.ndim:

@@ -43,9 +43,7 @@ def part(x: Tensor, axis: int, start: int, size: int, step: int = 1) -> Tensor:
     forms=METHOD,
 )
 def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
-    """Returns the positions start..start+length of one axis; a negative start counts from the end. Raises IndexError
-    outside of the axis.
-    """
+    """Returns positions start..start+length of an axis; a negative start counts from the end. IndexError outside."""
     (at,) = normalize_axes(axis, x.ndim, "narrow")
     first: Any = start
     if isinstance(first, Tensor) and (first.ndim or is_floating(first.dtype) or first.dtype == "bool"):
@@ -122,9 +120,7 @@ def flip(x: Tensor, axis: Axes = None) -> Tensor:
     )
 )
 def roll(x: Tensor, shift: int | Sequence[int], axis: Axes = None) -> Tensor:
-    """Returns a copy with the elements moved ``shift`` positions along ``axis``, cyclically; None rolls the
-    flattened tensor.
-    """
+    """Returns a copy, elements moved ``shift`` positions along ``axis``, cyclically; None rolls the flat tensor."""
     if axis is None:
         return reshape(roll(reshape(x, (x.size,)), shift, 0), x.shape)  # type: ignore[no-any-return]
     axes = (axis,) if isinstance(axis, int) else tuple(axis)

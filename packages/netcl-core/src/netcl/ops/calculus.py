@@ -92,9 +92,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, axis: int = 
     ),
 )
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, axis: int = -1) -> Tensor:
-    """Returns the integrals of y along ``axis`` from its first sample to each other one, as in ``trapezoid``: one
-    element less on that axis.
-    """
+    """Returns integrals of y along ``axis`` from the first to each other sample, as ``trapezoid``: one element less."""
     areas, at = _areas("cumulative_trapezoid", y, x, dx, axis)
     return cumsum(areas, at)  # type: ignore[no-any-return]
 

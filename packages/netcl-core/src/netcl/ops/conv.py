@@ -428,9 +428,7 @@ def _tbc_reference(x: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
 
 @composite(amp="half", domain=Domain(cases=_tbc_cases, reference=_tbc_reference))
 def conv_tbc(x: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """Returns the convolution of sequences with the time first: x (T, N, C), weight (K, C, F) and bias (F,) give (T',
-    N, F).
-    """
+    """Returns a convolution of sequences, time first: x (T, N, C), weight (K, C, F) and bias (F,) give (T', N, F)."""
     if x.ndim != 3 or weight.ndim != 3 or x.shape[2] != weight.shape[1] or bias.shape != weight.shape[2:]:
         raise ShapeError(
             f"conv_tbc: x {x.shape}, weight {weight.shape}, bias {bias.shape}; expected (T, N, C), (K, C, F) and (F,)"

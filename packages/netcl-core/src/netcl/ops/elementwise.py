@@ -541,9 +541,7 @@ def _three(low: float) -> Any:
 
 @composite(domain=Domain(cases=_three(-2), reference=lambda x, a, b, value=1.0: x + value * a * b), forms=WRITTEN)
 def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
-    """Returns x + value tensor1 tensor2, broadcast. Integers stay integers, if ``value`` is one; else raises
-    DTypeError.
-    """
+    """Returns x + value tensor1 tensor2, broadcast. Integers stay integers if ``value`` is one, else DTypeError."""
     if not any(is_floating(operand.dtype) for operand in (x, tensor1, tensor2)):
         if value != int(value):
             raise DTypeError(f"addcmul: value {value} for integers; convert with astype")

@@ -26,9 +26,7 @@ Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _starts(samples: Any, extent: int, out: int, kernel: int) -> Any:
-    """Returns the first positions of the windows along an axis, of samples (N, C): (N, C, out); the last window ends
-    with the axis.
-    """
+    """Returns the first positions of windows along an axis, of samples (N, C): (N, C, out); the last ends with it."""
     if out == 1:
         return np.full((*samples.shape, 1), extent - kernel)
     alpha = (extent - kernel) / (out - 1)

@@ -182,9 +182,7 @@ def _copied(x: Tensor) -> Tensor:
 
 
 def _fitted(source: Tensor, shape: Shape) -> Tensor:
-    """Returns ``source`` without leading axes of length one that ``shape`` lacks; raises ShapeError unless it
-    broadcasts.
-    """
+    """Returns ``source`` without leading axes of length one that ``shape`` lacks; ShapeError unless it broadcasts."""
     while source.ndim > len(shape) and source.shape[0] == 1:
         source = source._alias(source.shape[1:])
     if not broadcasts(source.shape, shape):

@@ -56,9 +56,7 @@ class _Axis(NamedTuple):
         return self.span - self.edge
 
     def within(self, pixel: Expr) -> Expr:
-        """Returns a position clamped to the border (where its gradient is zero), after mirroring at it for
-        ``reflection``.
-        """
+        """Returns a position clamped to the border (with gradient zero), after mirroring at it for ``reflection``."""
         if self.padding == "reflection":
             low, turn = self.edge * -0.5, self.span * 2.0
             away = apply("mod", apply("abs", pixel - low), turn)

@@ -31,9 +31,7 @@ Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def indices_on(op: str, engine: Any, indices: Any, extent: int | None) -> Tensor:
-    """Returns ``indices`` as an int32 or int64 tensor of ``engine``; host values outside [-extent, extent) raise
-    IndexError.
-    """
+    """Returns ``indices`` as an int32 or int64 tensor of ``engine``; IndexError for host values outside [-n, n)."""
     if isinstance(indices, Tensor):
         engine_of(op, indices)
         if is_floating(indices.dtype) or indices.dtype == "bool":
@@ -79,9 +77,7 @@ def cropped(x: Tensor, sizes: Sequence[int]) -> Tensor:
 
 
 def per_element(op: str, axis: int, shape: tuple[int, ...], index: Any, engine: Any) -> tuple[int, Tensor]:
-    """Returns the axis and the indices of an op with one index per element; off the axis ``index`` may be shorter than
-    ``shape``.
-    """
+    """Returns axis and indices of an op with one index per element; off the axis they may be shorter than ``shape``."""
     (at,) = normalize_axes(axis, len(shape), op)
     places = indices_on(op, engine, index, shape[at])
     if places.ndim != len(shape) or any(a != at and n > shape[a] for a, n in enumerate(places.shape)):
@@ -132,9 +128,7 @@ def _select_grad_cases(rng: np.random.Generator) -> Cases:
 
 @computed(dtypes="numbers", domain=Domain(cases=_select_grad_cases, reference=_select_grad_reference))
 def index_select_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) -> Tensor:
-    """Returns the gradient of ``index_select`` by x, of shape ``shape``: each slice is added at its origin,
-    in a fixed order.
-    """
+    """Returns the gradient of ``index_select`` by x, of shape ``shape``: slices are added at their origin in order."""
     engine = engine_of("index_select_grad", grad_output)
     wanted = tuple(int(size) for size in shape)
     (at,) = normalize_axes(axis, len(wanted), "index_select_grad")
@@ -162,9 +156,7 @@ def _gather_grad_cases(rng: np.random.Generator) -> Cases:
 
 @computed(dtypes="numbers", domain=Domain(cases=_gather_grad_cases, reference=_gather_grad_reference))
 def gather_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) -> Tensor:
-    """Returns the gradient of ``gather`` by x, of shape ``shape``: each element is added at its origin, in a fixed
-    order.
-    """
+    """Returns the gradient of ``gather`` by x, of shape ``shape``: each is added at its origin, in a fixed order."""
     engine = engine_of("gather_grad", grad_output)
     wanted = tuple(int(size) for size in shape)
     at, places = per_element("gather_grad", axis, wanted, index, engine)

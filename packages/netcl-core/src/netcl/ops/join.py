@@ -59,9 +59,7 @@ def atleast_2d(x: Tensor) -> Tensor:
 @composite(domain=sampled(np.atleast_3d, ((), {}), ((3,), {}), ((2, 3), {}), ((2, 3, 4), {})))
 @_each
 def atleast_3d(x: Tensor) -> Tensor:
-    """Returns x with three axes or more: (n,) gives (1, n, 1), and (m, n) gives (m, n, 1); several as in
-    ``atleast_1d``.
-    """
+    """Returns x with three axes or more: (n,) gives (1, n, 1), (m, n) gives (m, n, 1); several as in ``atleast_1d``."""
     if x.ndim > 2:
         return x
     return reshape(x, (*x.shape, 1) if x.ndim == 2 else (1, x.size, 1))  # type: ignore[no-any-return]
@@ -205,9 +203,7 @@ def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Tensor | None = None, a
     forms=METHOD,
 )
 def rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-    """Returns x turned ``k`` times by 90 degrees in the plane of the two axes ``dims``, from the first towards the
-    second.
-    """
+    """Returns x turned ``k`` times by 90 degrees in the plane of axes ``dims``, from the first towards the second."""
     axes = tuple(dims)
     if len(axes) != 2:
         raise ShapeError(f"rot90: dims {axes} are two axes", parameter="dims")
@@ -311,9 +307,7 @@ def _triangle_cases(rng: np.random.Generator) -> Any:
     )
 )
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = "int64", device: Any = None) -> Tensor:
-    """Returns the positions of the lower triangle of a (row, col) matrix up to the diagonal ``offset``, by rows: (2,
-    n).
-    """
+    """Returns positions of the lower triangle of a (row, col) matrix up to the diagonal ``offset``, by rows: (2, n)."""
     return _triangle("tril_indices", False, row, col, offset, dtype, device)
 
 
@@ -325,9 +319,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = "int64", d
     )
 )
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = "int64", device: Any = None) -> Tensor:
-    """Returns the positions of the upper triangle of a (row, col) matrix from the diagonal ``offset`` on, by rows: (2,
-    n).
-    """
+    """Returns positions of the upper triangle of a (row, col) matrix from diagonal ``offset`` on, by rows: (2, n)."""
     return _triangle("triu_indices", True, row, col, offset, dtype, device)
 
 

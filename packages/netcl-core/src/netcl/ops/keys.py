@@ -37,9 +37,7 @@ _GAP = _Gap()
 
 @dataclass(frozen=True)
 class Block:
-    """The block that a key of ints, slices, Ellipsis and None selects: start, step and size per axis, and the resulting
-    shape.
-    """
+    """The block that a key of ints, slices, Ellipsis and None selects: start, step, size per axis, and the shape."""
 
     starts: Shape
     steps: Shape

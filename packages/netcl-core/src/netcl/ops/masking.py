@@ -63,9 +63,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     )
 )
 def fill(x: Tensor, value: Any) -> Tensor:
-    """Returns a tensor like x with every element ``value``, a number or a 0-d tensor, in x's dtype; the gradient of x
-    is 0.
-    """
+    """Returns a tensor like x full of ``value``, a number or a 0-d tensor, in x's dtype; the gradient of x is 0."""
     engine = engine_of("fill", x)
     if isinstance(value, Tensor):
         if value.ndim:
@@ -75,9 +73,7 @@ def fill(x: Tensor, value: Any) -> Tensor:
 
 
 def true_positions(op: str, mask: Tensor) -> Tensor:
-    """Returns the flat positions of true elements, int64: one host read, for their number. Raises
-    CaptureError while recording.
-    """
+    """Returns the flat positions of true elements, int64: a host read of their number. CaptureError while recording."""
     return engine_of(op, mask).nonzero(mask)
 
 

@@ -161,9 +161,7 @@ def _power_cases(rng: np.random.Generator) -> Any:
         reference=lambda x, n: np.linalg.matrix_power(x, n),
     ), forms="x.matrix_power",)  # fmt: skip
 def matrix_power(x: Tensor, n: int) -> Tensor:
-    """Returns x (..., k, k) multiplied by itself: x^n by repeated squaring, the identity for 0, of the inverse if n <
-    0.
-    """
+    """Returns x (..., k, k) to a power: x^n by repeated squaring, the identity for 0, of the inverse if n < 0."""
     op = "linalg_matrix_power"
     engine_of(op, x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:

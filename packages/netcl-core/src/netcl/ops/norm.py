@@ -45,9 +45,7 @@ def _standardize_cases(rng: np.random.Generator) -> Cases:
 def standardize(
     x: Expr, weight: Expr | None = None, bias: Expr | None = None, axes: Any = (), eps: float = 1e-5, *, space: Space
 ) -> Expr:
-    """Returns (x - mean) / sqrt(var + eps) over ``axes``, times weight, plus bias: the common form of these
-    normalizations.
-    """
+    """Returns (x - mean) / sqrt(var + eps) over ``axes``, times weight, plus bias: their common form."""
     return _affine(standardized(x, space.axes(axes), eps).value, weight, bias, x)  # type: ignore[arg-type]
 
 
@@ -158,9 +156,7 @@ def batch_norm(
 
 
 def _move(statistics: Sequence[tuple[Tensor | None, Tensor, float]], momentum: float) -> None:
-    """Writes running = (1 - momentum) * running + momentum * factor * batch, in place and in one launch, for each
-    (running, batch, factor).
-    """
+    """Writes running = (1 - momentum) * running + momentum * factor * batch in place, of all triples, in one launch."""
     operands: list[Tensor] = []
     scalars: dict[str, float] = {}
     for number, (running, batch, factor) in enumerate(
@@ -218,9 +214,7 @@ def _trailing(
 def layer_norm(
     x: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Normalizes over the last axes, of lengths ``normalized_shape``; weight and bias have that
-    shape (Ba et al. 2016).
-    """
+    """Normalizes over the last axes, of ``normalized_shape``; weight and bias have that shape (Ba et al. 2016)."""
     axes = _trailing("layer_norm", x, normalized_shape, weight, bias)
     return standardize(x, weight, bias, axes=axes, eps=eps)  # type: ignore[no-any-return]
 

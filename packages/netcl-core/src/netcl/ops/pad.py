@@ -21,9 +21,7 @@ _AXES = 6  # at most of a border in one launch
 
 
 def _pairs(pads: Any, rank: int) -> list[tuple[int, int]]:
-    """Returns (before, after) of every axis, from an int, PyTorch's flat list (last axis first) or NumPy's list of
-    pairs.
-    """
+    """Returns (before, after) per axis, from an int, PyTorch's flat list (last axis first) or NumPy's list of pairs."""
     if isinstance(pads, (int, np.integer)):
         return [(int(pads), int(pads))] * rank
     values = list(pads)

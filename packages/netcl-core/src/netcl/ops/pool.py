@@ -125,9 +125,7 @@ def positions_reference(x: Any, **attributes: Any) -> Any:
 def max_pool(
     x: Tensor, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Returns the largest element of each window of x (N, C, spatial...), and its flat position in the spatial plane as
-    int32.
-    """
+    """Returns the largest element of each window of x (N, C, spatial...), and its flat position in the plane, int32."""
     engine = engine_of("max_pool", x)
     windows, sizes = _geometry("max_pool", x.shape, kernel_size, stride, padding, dilation, ceil_mode)
     shape = (*x.shape[:2], *sizes)
@@ -161,9 +159,7 @@ def max_pool_grad(
     dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """Returns the gradient of ``max_pool`` by x, of shape ``shape``: each gradient is added at the position of its
-    maximum.
-    """
+    """Returns the gradient of ``max_pool`` by x, of shape ``shape``: each is added at the position of its maximum."""
     engine = engine_of("max_pool_grad", grad_output, indices)
     wanted = tuple(int(size) for size in shape)
     windows, sizes = _geometry("max_pool_grad", wanted, kernel_size, stride, padding, dilation, ceil_mode)

@@ -122,9 +122,7 @@ class StepDraws:
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Counts draws from 0 within the block (the call of the step while it is recorded), and uses no counters of the
-        process.
-        """
+        """Counts draws from 0 within the block (the call of a recorded step), and uses no counters of the process."""
         with standing_in(Generator().manual_seed(default_generator.initial_seed())) as generator:
             yield
             self.count = generator.offset
@@ -157,9 +155,7 @@ class StepDraws:
 
 
 def draw(engine: Any, kind: str, shape: tuple[int, ...], dtype: str, seed: int | None = None, **limits: int) -> Tensor:
-    """Draws numbers of ``kind`` on ``engine``; with its own ``seed`` the process's state is neither
-    used nor changed.
-    """
+    """Draws numbers of ``kind`` on ``engine``; with its own ``seed`` the process's state is not used or changed."""
     recording = open_here(engine) is not None
     with lock:
         if seed is not None:
@@ -299,9 +295,7 @@ def randperm(n: int, dtype: str = "int64", queue: Any = None) -> Tensor:
     )
 )
 def permutation(x: Tensor | int, axis: int = 0) -> Tensor:
-    """Returns x with its slices along ``axis`` in a random order; of an int n a random order of 0 .. n - 1, as
-    ``randperm``.
-    """
+    """Returns x with its slices along ``axis`` in a random order; of an int n one of 0 .. n - 1, as ``randperm``."""
     if not isinstance(x, Tensor):
         return randperm(x)  # type: ignore[no-any-return]
     if x.ndim == 0:
@@ -372,9 +366,7 @@ def _as(order: Any, dtype: str, queue: Any) -> Tensor:
 
 @computed(domain=_UNTESTED)
 def bernoulli(p: Any, shape: Any = None, dtype: str = "float32", queue: Any = None) -> Tensor:
-    """Returns 1 with probability p, else 0: per element of a tensor p (its shape and dtype), or of ``shape`` for a
-    number.
-    """
+    """Returns 1 with probability p, else 0: per element of a tensor p, or of ``shape`` for a number."""
     if not isinstance(p, Tensor):
         if not 0 <= p <= 1 or shape is None:
             raise ArgumentError(f"bernoulli: p {p}, shape {shape}; a number p lies in [0, 1] and comes with a shape")

@@ -95,9 +95,7 @@ reduce_mean = mean
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.prod))
 def prod(x: Expr, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None, space: Space) -> Expr:
-    """Returns the product over ``axis`` of x converted to ``dtype``, as in ``sum``; its gradient is right for zeros,
-    too.
-    """
+    """Returns the product over ``axis`` of x converted to ``dtype``, as in ``sum``; its gradient is right for zeros."""
     return _in_dtype("prod", x, axis, dtype, space)
 
 
@@ -112,17 +110,13 @@ def _extremum(kind: str, x: Expr, axis: Axis, space: Space) -> Expr:
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.max, second=False), forms=METHOD)
 def amax(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """Returns the largest element over ``axis``; NaN wins; ties share the gradient evenly. Raises
-    ShapeError for no elements.
-    """
+    """Returns the largest element over ``axis``; NaN wins; ties share the gradient evenly. ShapeError if empty."""
     return _extremum("max", x, axis, space)
 
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.min, second=False), forms=METHOD)
 def amin(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """Returns the smallest element over ``axis``; NaN wins; ties share the gradient evenly. Raises
-    ShapeError for no elements.
-    """
+    """Returns the smallest element over ``axis``; NaN wins; ties share the gradient evenly. ShapeError if empty."""
     return _extremum("min", x, axis, space)
 
 

@@ -121,9 +121,7 @@ def resample_grad(grad_output: Tensor, shape: Any, taps: int, places: Any) -> Te
 def _target(
     op: str, shape: Sequence[int], size: Any, scale_factor: Any, recompute: bool | None = None
 ) -> tuple[tuple[int, ...], list[Fraction]]:
-    """Returns the spatial sizes, and the input positions per output position of each axis: by the sizes if
-    ``recompute``.
-    """
+    """Returns spatial sizes, and input positions per output position of each axis: by the sizes if ``recompute``."""
     n = len(shape) - 2
     if (size is None) == (scale_factor is None):
         sizes_text = f"size={size}, scale_factor={scale_factor}"

@@ -278,9 +278,7 @@ def scatter(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
 )
 @of_scalars("x index")
 def scatter_add(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
-    """Returns x with src[.., i, ..] added at [.., index[.., i, ..], ..] along ``axis``, in the order of i; shapes as in
-    ``scatter``.
-    """
+    """Returns x with src[.., i, ..] added at [.., index[.., i, ..], ..] along ``axis``, i rising; see ``scatter``."""
     if x.dtype == "bool":
         return of_bools(scatter_add, x, axis, index, src)
     at, positions, values = _elements("scatter_add", x, axis, index, src)

@@ -65,9 +65,7 @@ _resolved_of = lru_cache(maxsize=4096, typed=True)(_resolved)
     ),
 )
 def reshape(x: Tensor, shape: Any) -> Tensor:
-    """Returns the same storage with another shape of the same size; one length may be -1. Raises ShapeError, which
-    names both shapes.
-    """
+    """Returns the storage in another shape of the same size; a length may be -1. ShapeError names both shapes."""
     engine_of("reshape", x)
     wanted = _resolved_of(x.shape, shape) if type(shape) is tuple else _resolved(x.shape, shape)
     return views.reshaped(x, wanted)  # type: ignore[no-any-return]

@@ -95,9 +95,7 @@ def sorted_values(x: Tensor, axis: int = -1, descending: bool = False) -> Tensor
 
 
 def _sorted(op: str, x: Tensor, axis: int, size: int | None, descending: bool) -> Ranked:
-    """Returns the first ``size`` (None: all) in order along ``axis``, and their positions; a 0-d tensor is one
-    position.
-    """
+    """Returns the first ``size`` (None: all) in order along ``axis``, and their positions; 0-d is one position."""
     engine = engine_of(op, x)
     (at,) = normalize_axes(axis, max(x.ndim, 1), op)
     rows = _last(x, at) if x.ndim else x._alias((1,))
@@ -215,9 +213,7 @@ def _kth_index_cases(rng: np.random.Generator) -> Cases:
     ),
 )
 def kth_index(x: Tensor, position: Tensor, axis: int = -1) -> Tensor:
-    """Returns the index along ``axis`` of the element that ``sort`` puts at ``position``: both int64, x's shape with
-    length one on the axis.
-    """
+    """Returns the index along ``axis`` of the element that ``sort`` puts at ``position``: both int64, 1 on the axis."""
     engine = engine_of("kth_index", x, position)
     (at,) = normalize_axes(axis, max(x.ndim, 1), "kth_index")
     if not x.ndim:
@@ -230,9 +226,7 @@ def kth_index(x: Tensor, position: Tensor, axis: int = -1) -> Tensor:
 
 @composite(domain=Domain(cases=_kth_cases, reference=_kth_reference), forms=METHOD)
 def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> Ranked:
-    """Returns the ``k``-th smallest along ``axis``, from 1, and its position, int64. Raises ShapeError if k is not in
-    1..n.
-    """
+    """Returns the ``k``-th smallest along ``axis``, from 1, and its position, int64. ShapeError unless k is in 1..n."""
     engine = engine_of("kthvalue", x)
     (at,) = normalize_axes(axis, max(x.ndim, 1), "kthvalue")
     if x.ndim and not x.shape[at]:

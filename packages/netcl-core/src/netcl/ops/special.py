@@ -218,9 +218,7 @@ def _multigammaln(x: Any, p: int) -> Any:
     forms="x.mvlgamma x.mvlgamma_",
 )
 def multigammaln(x: Expr, p: int) -> Expr:
-    """Returns the logarithm of the multivariate gamma function of dimension ``p``, for x > (p - 1) / 2. Raises
-    ShapeError for a p below 1.
-    """
+    """Returns the log multivariate gamma function of dimension ``p``, for x > (p - 1) / 2. ShapeError for p < 1."""
     if not 1 <= p <= _MOST_DIMENSIONS:
         text = f"multigammaln: p {p} is a dimension, from 1 to {_MOST_DIMENSIONS}"
         raise ShapeError(text, op="multigammaln", parameter="p")

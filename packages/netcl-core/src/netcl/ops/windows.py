@@ -13,9 +13,7 @@ Pair = tuple[int, int]
 
 
 def per_axis(op: str, name: str, value: Any, rank: int, least: int = 1) -> tuple[int, ...]:
-    """Returns one int for all axes or one per axis, as a tuple; raises ShapeError if the count is wrong or one is below
-    ``least``.
-    """
+    """Returns one int for all axes or one per axis, as a tuple; ShapeError for a wrong count or one below ``least``."""
     values = (value,) * rank if isinstance(value, (int, np.integer)) else tuple(value)
     values = values * rank if len(values) == 1 else values
     if len(values) != rank or any(not isinstance(v, (int, np.integer)) or v < least for v in values):

@@ -69,9 +69,7 @@ class Pending:
 
 
 def mark(queue: Any = None) -> Pending:
-    """Returns all work enqueued so far on ``queue`` (queue or DeviceHandle; None: the active device), and
-    submits it.
-    """
+    """Returns all work enqueued so far on ``queue`` (queue, DeviceHandle; None: the active device), and submits it."""
     engine: Any = engine_for(queue)
     if engine.name != "cl":
         engine.finish()

@@ -10,9 +10,10 @@ from netcl.autograd.levels import LEVELS, without
 from netcl.autograd.mode import state
 from netcl.autograd.prediction import hint
 from netcl.core import Tensor, config
-from netcl.core.engine.protocol import KernelText
 from netcl.core.ops_table.dispatch import pop_hook, push_hook
 
+if TYPE_CHECKING:
+    from netcl.core.engine.protocol import KernelText
 if TYPE_CHECKING or "tracing" in LEVELS:
     from netcl.autograd.compiler.recorded_trace import Cache, RecordedTrace, Tracer
 

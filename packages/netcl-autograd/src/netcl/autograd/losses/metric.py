@@ -111,9 +111,7 @@ def triplet_loss(
     *,
     space: Space,
 ) -> Expr:
-    """Returns max(0, d(anchor, positive) - d(anchor, negative) + margin), d the squared or euclidean distance over the
-    last axis.
-    """
+    """Returns max(0, d(anchor, positive) - d(anchor, negative) + margin), d the squared or euclidean distance."""
     last = space.axis(-1)
     gap = _distance(anchor, positive, last, distance) - _distance(anchor, negative, last, distance)
     return reduced(zero_at_least(gap + margin), reduction, space.axes(None)[:-1])

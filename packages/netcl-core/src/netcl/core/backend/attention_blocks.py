@@ -195,9 +195,7 @@ class _Attention:
         return scores, lse
 
     def operands(self, b: _Block) -> list[TensorData]:
-        """Returns the blocks of q, k and v in the computing type: scores of half types would lose what the softmax
-        needs.
-        """
+        """Returns the blocks of q, k and v in the computing type; scores of half types lose too much for softmax."""
         blocks = (self.rows(self.q, b), self.columns(self.k, b), self.columns(self.v, b))
         return [as_dtype(self.engine, x, self.wide) for x in blocks]
 

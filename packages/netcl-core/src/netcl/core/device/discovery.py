@@ -149,9 +149,7 @@ class DeviceHandle:
 
     @property
     def selector(self) -> str:
-        """A selector that finds this device in other processes of this machine too; a sub-device has the selector of
-        its parent.
-        """
+        """A selector that finds this device in other processes too; a sub-device has the selector of its parent."""
         if self.backend == "meta":
             return "meta"
         if self.backend == "cpu":
@@ -178,16 +176,12 @@ def _pytorch_text(kind: str, index: int | None) -> str:
 
 @cache
 def _opencl() -> Any:
-    """Returns the module that imports pyopencl (``cl`` is None without it); loaded at the first search for another
-    device than NumPy.
-    """
+    """Returns the module that imports pyopencl (``cl`` is None without it); loaded when a device is searched for."""
     return import_module("netcl.core.device.opencl_modules")
 
 
 def _plugins() -> Any:
-    """Returns the module of backends of other distributions, which reads the metadata of all installed
-    distributions.
-    """
+    """Returns the module of backends of other distributions, which reads the metadata of installed distributions."""
     return import_module("netcl.core.device.plugins")
 
 
@@ -231,9 +225,7 @@ def use_pytorch_names(enabled: bool = True) -> None:
 
 @cache
 def _has_backend() -> bool:
-    """True if this netcl-core has the OpenCL backend; a second implementation may not have one, with or without
-    pyopencl.
-    """
+    """True if this netcl-core has the OpenCL backend; another one may not have it, with or without pyopencl."""
     return find_spec("netcl.core.backend.opencl") is not None
 
 
@@ -483,9 +475,7 @@ class DeviceManager:
         return self._numpy
 
     def gpus(self) -> list[tuple[Any, Any]]:
-        """Returns the (platform, device) pairs of usable GPUs, best first. A GPU in NETCL_DEVICE is the first; a CPU
-        there hides all GPUs.
-        """
+        """Returns the (platform, device) pairs of usable GPUs, best first: NETCL_DEVICE's; a CPU there hides all."""
         pairs = [pair for pair in self._ranked() if type_of(pair[1]) == "gpu"]
         preferred = self._chosen() if pairs else None
         if preferred is not None and preferred.device_type == "gpu":

@@ -116,9 +116,7 @@ class ExtendedDeviceProfile:
 
 
 def family_of(profile: DeviceProfile, compute_capability: tuple[int, int] | None = None, board: str = "") -> GPUFamily:
-    """Returns the vendor generation by names, or by NVIDIA's compute capability; ``board`` is a second name of the
-    device.
-    """
+    """Returns the vendor generation by names, or NVIDIA's compute capability; ``board`` is a second name."""
     names = f"{profile.name} {board}"
     if profile.is_cpu:
         return GPUFamily.CPU

@@ -199,9 +199,7 @@ def _holds(target: str, source: str) -> bool:
 
 
 def wrapped(text: str, dtype: str) -> str:
-    """Returns a computed value wrapped to the range of a small integer dtype: its low bits, in unsigned or signed
-    arithmetic.
-    """
+    """Returns a value wrapped to the range of a small integer dtype: its low bits, in unsigned or signed arithmetic."""
     if not is_small(dtype):
         return text
     bits = 8 * itemsize(dtype)

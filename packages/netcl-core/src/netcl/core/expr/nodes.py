@@ -263,9 +263,7 @@ def register_primitive(primitive: Primitive) -> Primitive:
 
 
 def as_expr(value: Operand, like: str | None = None) -> Expr:
-    """Returns a number as Const: of dtype ``like`` if that holds it, else int64, float32 or bool; returns a node
-    unchanged.
-    """
+    """Returns a number as Const: of dtype ``like`` if that holds it, else int64, float32 or bool; a node unchanged."""
     if isinstance(value, Expr):
         return value
     if isinstance(value, bool):
@@ -310,9 +308,7 @@ _SELECTIONS = ("neg", "abs", "maximum", "minimum", "where", "stop_gradient")
 
 
 def _is_stored(value: Expr) -> bool:
-    """True if the half dtype of ``value`` holds it exactly: it is loaded or stored, or selected from such values and
-    zeros.
-    """
+    """True if the half dtype of ``value`` holds it exactly: it is loaded, stored, or selected from such and zeros."""
     seen, stack = set[Expr](), [value]
     while stack:
         node = stack.pop()

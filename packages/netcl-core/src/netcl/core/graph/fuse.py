@@ -241,9 +241,7 @@ class Fusion:
     # -- epilogues -----------------------------------------------------------------------------------------------------
 
     def _fuse_epilogue(self, number: int) -> None:
-        """Makes the group ``number`` the epilogue of a contraction with a result that only this group reads, if it can
-        be.
-        """
+        """Makes the group ``number`` the epilogue of a contraction whose result it alone reads, if it can be."""
         group = self._groups[number]
         needed = self._needed_of(group)
         if group.region is None or len(needed) != 1 or any(there for _, there in group.made.values()):
@@ -374,9 +372,7 @@ def _without_dead_calls(calls: Sequence[LoggedCall], live: set[int]) -> list[Log
 
 
 def _repeated(calls: Sequence[LoggedCall]) -> set[int]:
-    """Returns the calls that compute a large value of an earlier call again, as gradients do with what was freed
-    between the passes.
-    """
+    """Returns calls that compute a large value of an earlier call again, as gradients do with what was freed."""
     known: set[Any] = set()
     repeated = set()
     for at, call in enumerate(calls):

@@ -68,9 +68,7 @@ class Parameter:
 
 
 def parameters_of(source: str, kernel_name: str) -> tuple[Parameter, ...] | None:
-    """Returns the parameters of ``__kernel void kernel_name(...)``, or None if the source has no such text (macros make
-    it).
-    """
+    """Returns the parameters of ``__kernel void kernel_name(...)``, or None if macros make that text."""
     text = _COMMENTS.sub(" ", source)
     match = re.search(rf"\b(?:__)?kernel\b[^;{{}}]*?\bvoid\b[^;{{}}()]*?\b{re.escape(kernel_name)}\s*\(([^)]*)\)", text)
     if match is None:

@@ -303,9 +303,7 @@ class BufferPool:
         """Gives the pages of free regions to the system; the lock is held."""
 
     def _evict(self, nbytes: int, least: int = 0) -> None:
-        """Drops the least recently used of the unused buffers of at least ``least`` bytes until ``nbytes`` bytes are
-        freed; the lock is held.
-        """
+        """Drops the least recently used free buffers of at least ``least`` bytes until ``nbytes`` are freed, locked."""
         goal = max(0, self._cached - nbytes)
         while self._cached > goal:
             stacks = list(self._free.items())

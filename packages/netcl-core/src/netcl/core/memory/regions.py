@@ -187,9 +187,7 @@ class Regions:
             self._busy = busy
 
     def _cut(self, position: int, nbytes: int) -> int:
-        """Returns the place of ``nbytes`` bytes at the start of the free region number ``position``; the rest stays
-        free.
-        """
+        """Returns the place of ``nbytes`` at the start of the free region number ``position``; the rest stays free."""
         size, place = self._free[position]
         self._remove(place)
         if size > nbytes:

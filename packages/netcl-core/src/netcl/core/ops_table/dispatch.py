@@ -288,9 +288,7 @@ def _compose(record: bool | None, row: OpRow, args: tuple[Any, ...], kwargs: dic
 
 
 def _call_into(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
-    """Runs an op with ``out=`` that is no expression: computes it, then copies the result, or each of a tuple of
-    results, into ``out``.
-    """
+    """Runs an op with ``out=`` that is no expression: computes it, then copies the result, or each, into ``out``."""
     return written(
         row.name, kwargs["out"], call_row(row, args, {k: value for k, value in kwargs.items() if k != "out"}, record)
     )
@@ -316,9 +314,7 @@ def takes_out(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def written(name: str, out: Any, result: Any) -> Any:
-    """Copies a result, or each of a tuple of results, into ``out`` by the rules of ``check_out``; returns ``out`` in
-    the type of the result.
-    """
+    """Copies a result, or each of a tuple, into ``out`` by ``check_out``; returns ``out`` in the result's type."""
     results, targets = _tensors_of(result), _tensors_of(out)
     if isinstance(out, TensorData) is not isinstance(result, TensorData) or len(targets) != len(results):
         expected = "one tensor" if isinstance(result, TensorData) else f"a tuple of {len(results)} tensors"
@@ -342,9 +338,7 @@ _pooled = 0  # calls under way, of any thread, with results from a pool of the c
 
 
 def _call_pooled(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
-    """Returns the op with ``pool=``: its result, and what it needs on the way, come from that pool of the operands'
-    device.
-    """
+    """Returns the op with ``pool=``: its result, and what it needs on the way, come from that pool of the device."""
     global _pooled
     rest = {name: value for name, value in kwargs.items() if name != "pool"}
     operands = [

@@ -37,9 +37,7 @@ class Space:
     op: str
 
     def axes(self, axis: int | Sequence[int] | None) -> tuple[int, ...]:
-        """Returns sorted non-negative axes; None is all of them. Raises ShapeError, with the op, if one is out of
-        range.
-        """
+        """Returns sorted non-negative axes; None is all of them. ShapeError, with the op, if one is out of range."""
         return reduced_axes(axis, self.rank, self.op)
 
     def axis(self, axis: int) -> int:
@@ -247,9 +245,7 @@ def _dtypes(tensors: Sequence[TensorData]) -> list[str]:
 
 
 def _output_shape(output: Expr, present: Mapping[int, frozenset[int]], space: Shape) -> Shape:
-    """Returns the whole space for an elementwise result; where reductions take part, the axes along which the value
-    varies.
-    """
+    """Returns the whole space for an elementwise result; with reductions the axes along which it varies."""
     if not any(isinstance(node, Reduce) for node in walk((output,))):
         return space
     axes = axes_of(output, present, {})

@@ -41,9 +41,7 @@ _warned_lock = threading.RLock()
 
 
 class DamagedEntryError(ValueError):
-    """A file of a cache is not the entry of its key: truncated, changed, copied from another key, or of another
-    version.
-    """
+    """A file of a cache is not the entry of its key: truncated, changed, of another key or version."""
 
 
 def shared_folder(name: str) -> Path | None:

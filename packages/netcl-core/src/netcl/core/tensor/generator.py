@@ -233,9 +233,7 @@ def process_generator() -> Generator:
 
 @contextmanager
 def standing_in(generator: Generator) -> Iterator[Generator]:
-    """Within the block ``generator`` is the process's for the calling thread; the process's own is as it was for other
-    threads, and afterwards.
-    """
+    """Within the block ``generator`` is the process's for this thread; for others, and afterwards, it is as it was."""
     outer = _thread.stand_in
     _thread.stand_in = generator
     try:

@@ -1,6 +1,4 @@
-"""Tensor: a contiguous block of device memory with its shape, dtype and place; its operators call the op table by
-name.
-"""
+"""Tensor: a contiguous block of device memory with shape, dtype and place; its operators call the op table."""
 
 from __future__ import annotations
 
@@ -141,9 +139,7 @@ class Tensor(Creation["Tensor"]):
             naming.subclassed(cls)
 
     def as_subclass(self, cls: type[_T]) -> _T:
-        """This tensor as one of the class ``cls``, a subclass of Tensor, on the same storage and in the same place of
-        the gradient graph.
-        """
+        """This tensor as one of ``cls``, a subclass of Tensor, on the same storage and place in the gradient graph."""
         if not issubclass(cls, Tensor):
             raise TypeError(f"as_subclass: expected a subclass of Tensor, got {cls!r}")
         made = dispatch.call("reshape", self, self.shape, record=True)
@@ -297,9 +293,7 @@ class Tensor(Creation["Tensor"]):
         return self
 
     def write(self, data: Any) -> Self:
-        """Overwrites the content in place with host values or another tensor of the same shape, converted to this
-        dtype.
-        """
+        """Overwrites the content with host values or another tensor of the same shape, converted to this dtype."""
         self._refuse_in_place("write")
         if isinstance(data, Tensor) and data.engine is self.engine:
             if data.shape != self.shape:

@@ -160,9 +160,7 @@ def _arrays(operands: Any) -> list[Array]:
 
 
 def expected(name: str, case: Case, dtype: str = "float32") -> tuple[Array, ...]:
-    """Returns the results in float64 for operands as ``dtype`` stores them: by the row's reference, else on NumPy's
-    engine.
-    """
+    """Returns float64 results for operands as ``dtype`` stores them: by the row's reference, else NumPy's engine."""
     row = row_of(name)
     operands = tuple(rounded(operand, dtype) for operand in case.operands)
     if row.domain.reference is not None:
@@ -173,9 +171,7 @@ def expected(name: str, case: Case, dtype: str = "float32") -> tuple[Array, ...]
 
 
 def assert_close(a: Any, b: Any, dtype: str = "float32") -> None:
-    """Raises AssertionError unless ``a`` equals ``b`` in shape, and in value within TOLERANCE[dtype] (exactly for
-    integers).
-    """
+    """Raises AssertionError unless ``a`` has the shape of ``b`` and is within TOLERANCE[dtype] (integers: equal)."""
     got, wanted = (np.asarray(value.numpy() if isinstance(value, Tensor) else value) for value in (a, b))
     if got.shape != wanted.shape:
         raise AssertionError(f"shape {got.shape}, expected {wanted.shape}")
@@ -226,9 +222,7 @@ class Report:
 
 
 def check_backend(backend: DeviceBackend, names: Iterable[str] | None = None, dtype: str = "float32") -> Report:
-    """Runs every case of every op (or of ``names``) on an engine, against float64; the report has the first failure of
-    each op.
-    """
+    """Runs all cases of all ops (or of ``names``) on an engine, against float64; reports each op's first failure."""
     importlib.import_module("netcl.ops")
     report = Report(f"{backend.device_label}, {dtype}")
     for name in TABLE if names is None else names:
@@ -369,9 +363,7 @@ def masked(handle: DeviceHandle, **limits: Any) -> Iterator[DeviceHandle]:
 
 
 def signature_of(value: Any) -> str:
-    """Returns parameters and defaults as text, ``"(x, weight, bias=None)"``; empty for an object
-    that is not callable.
-    """
+    """Returns parameters and defaults as text, ``"(x, weight, bias=None)"``; empty if not callable."""
     if not callable(value):
         return ""
     try:

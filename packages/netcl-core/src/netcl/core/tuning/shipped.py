@@ -30,9 +30,7 @@ def resource() -> Any:
 
 
 def driver_of(device: Any) -> dict[str, Any]:
-    """Returns the keys that a measurement depends on: driver and version, kind and vendor of the device, its vectors
-    and its units.
-    """
+    """Returns the keys of a measurement: driver and version, kind and vendor of the device, its vectors and units."""
     return {
         "platform": device.platform.name.strip(),
         "version": device.driver_version.strip(),

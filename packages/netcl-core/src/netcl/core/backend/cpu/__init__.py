@@ -1,6 +1,4 @@
-"""The NumPy engine: implements every call of DeviceBackend on arrays, with the same names and signatures as on
-OpenCL.
-"""
+"""The NumPy engine: every call of DeviceBackend on arrays, with the same names and signatures as on OpenCL."""
 
 from __future__ import annotations
 
@@ -151,9 +149,7 @@ class CPUBackend(ForwardedCalls, OpenRecordings):
     def upload(
         self, data: Array, dtype: str, *, async_copy: bool | None, use_pinned: bool | None, copy: bool, persistent: bool
     ) -> tuple[tuple[Any, Array, Any], Any, Any, Array | None]:
-        """Returns storage with ``data``: (buffer, array, allocation), event, pending release, host array that is
-        aliased.
-        """
+        """Returns storage with ``data``: (buffer, array, allocation), event, pending release, aliased host array."""
         self.forbid_upload()
         return (None, data.copy() if copy else data, None), None, None, None if copy else data
 

@@ -269,9 +269,7 @@ class OpenCLBackend(ForwardedCalls):
         persistent: bool,
         private: bool = False,
     ) -> tuple[tuple[Any, Any, Any], Any, Any, Array | None]:
-        """Returns storage with ``data``: (buffer, array, allocation), event, pending release, host array that is read
-        or aliased.
-        """
+        """Returns storage with ``data``: (buffer, array, allocation), event, pending release, read or aliased array."""
         self.forbid_upload()
         self._check_dtype(dtype)
         shared = None if copy else self.transfer.zero_copy(data)

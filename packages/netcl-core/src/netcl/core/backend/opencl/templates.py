@@ -122,9 +122,7 @@ def divisor(size: int) -> tuple[int, int, int]:
 
 
 def per_work_item(units: int, device: Traits, size: int = _LEAST_ELEMENTS) -> int:
-    """Returns the units of ``size`` elements per work-item: one on devices with many cores, else so many that few
-    work-items remain.
-    """
+    """Returns the units of ``size`` elements per work-item: one on many cores, else so many that few items remain."""
     return max(-(-units // _UNITS_ON_CPU), min(units, -(-_LEAST_ELEMENTS // max(size, 1)))) if device.is_cpu else 1
 
 

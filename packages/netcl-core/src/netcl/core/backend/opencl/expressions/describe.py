@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 
 def describe(engine: QueueContext, program: Described, shapes: Sequence[tuple[int, ...]]) -> list[KernelText]:
-    """Returns the kernels of ``program`` on inputs of ``shapes``, in the order of their launches, as ``engine`` builds
-    them.
-    """
+    """Returns the kernels of ``program`` on inputs of ``shapes``, in order of launch, as ``engine`` builds them."""
     space = broadcast_shapes([*shapes, *program.shapes], program.name)
     plan = make_plan(program.outputs, program.shapes, shapes, space, engine.target)
     options, launcher = engine.build_options, engine.launcher

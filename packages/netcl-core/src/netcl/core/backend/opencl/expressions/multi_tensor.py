@@ -177,9 +177,7 @@ def _in_place(
 def _flat(
     inputs: Sequence[Sequence[TensorData]], shared: Sequence[TensorData], outputs: Sequence[Expr]
 ) -> tuple[tuple[Shape, ...], dict[int, tuple[int, ...]]] | None:
-    """Returns the space of each set, and by slot the axes of a flat space along which the tensor varies; None if a set
-    is not flat.
-    """
+    """Returns each set's space, and by slot the axes of a flat space along which it varies; None if one is not flat."""
     if any(tensor.size != 1 for tensor in shared):
         return None
     spaces = tuple(broadcast_shapes([tensor.shape for tensor in members], "run_each") for members in inputs)

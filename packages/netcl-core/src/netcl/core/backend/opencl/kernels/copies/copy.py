@@ -124,9 +124,7 @@ def _arguments(
 
 
 def _starts(outer: list[Dim], offsets: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    """Yields the offsets in the source and in the result of each launch: one for each position in the dimensions
-    ``outer``.
-    """
+    """Yields each launch's offsets in source and result: one for each position in the dimensions ``outer``."""
     for position in product(*(range(dim[0]) for dim in outer)):
         source, out = (
             offset + sum(i * dim[k] for i, dim in zip(position, outer)) for k, offset in enumerate(offsets, 1)
@@ -193,9 +191,7 @@ def copy(
 
 
 def planned(engine: Any, copies: Copies) -> Callable[[Sequence[Any]], Any] | None:
-    """Returns the function that repeats the op ``copies`` by the plans of its copies; see ``planned_op.py``. None if
-    one of them has no plan.
-    """
+    """Returns the function that repeats the op ``copies`` by plans (see ``planned_op.py``); None if one is missing."""
     steps: list[Step] = []
     count, size = len(copies.blocks), itemsize(copies.dtype)
     for place, block in enumerate(copies.blocks):

@@ -44,9 +44,7 @@ Size = tuple[int, ...]
 
 
 def _grid(columns: int, rows: int, outer: int, device: Traits) -> tuple[Size, Size]:
-    """Returns the work-items and groups; on devices other than CPUs rounded up to full groups, with no more groups than
-    every device starts.
-    """
+    """Returns the work-items and groups: except on CPUs full groups, and no more than every device starts."""
     if device.is_cpu:
         return (columns, rows, outer), (1, 1, 1)
     group = min(_GROUP, device.group)
@@ -88,9 +86,7 @@ def _walking(
 
 
 def _tables(extent: int, count: int, units: int, device: Traits) -> int:
-    """Returns the number of tables in which many indices into few positions are added up first; 1: in the result
-    itself.
-    """
+    """Returns the number of tables in which many indices into few positions are added first; 1: in the result."""
     tables = min(units if device.is_cpu else _TABLES, count // _SHARE)
     return tables if tables > 1 and extent * tables <= count else 1
 

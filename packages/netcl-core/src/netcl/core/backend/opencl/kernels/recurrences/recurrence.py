@@ -81,9 +81,7 @@ class _Group(NamedTuple):
 
 
 def _group(device: Traits, dtype: str, kind: str, n: int, hidden: int) -> _Group | None:
-    """Returns the groups that run all steps on a GPU; None on a CPU, and for a weight that a core would read too slowly
-    at each step.
-    """
+    """Returns the groups that run all steps on a GPU; None on a CPU, and for a weight too large to read at a step."""
     size = itemsize(dtype)
     if device.is_cpu or hidden > device.group or GATES[kind] * hidden * hidden * size > _LARGEST_WEIGHT:
         return None
@@ -135,9 +133,7 @@ def _forth(engine: Any, weight: TensorData, tile: _Tile) -> _Weight:
 
 
 def _back(engine: Any, weight: TensorData, tile: _Tile, steps: int) -> _Weight:
-    """Returns the weight (gates * hidden, hidden), a matrix for each tile of units if the tiles are whole and several
-    steps share it.
-    """
+    """Returns the weight (gates * hidden, hidden), a matrix per tile if all are whole and several steps share it."""
     (rows, hidden), units = weight.shape, tile.lanes * tile.wide
     if tile.lanes == 1 or hidden % units or steps == 1:
         return _Weight(weight, (1, hidden, 0))

@@ -55,9 +55,7 @@ class _Level(NamedTuple):
 
 @lru_cache(maxsize=512)
 def _levels(before: int, extent: int, after: int, reverse: bool, device: Traits) -> tuple[int, tuple[_Level, ...]]:
-    """Returns the columns of one work-item, and the passes: over x, over its totals, over their totals, until one chunk
-    holds all.
-    """
+    """Returns the columns of a work-item, and the passes: over x, its totals, their totals, until one chunk is left."""
     width = min(_WIDTH, after) if device.is_cpu else 1
     width = _WIDTH if width == _WIDTH else 1  # two kernels, not one for each number of columns
     stretches = -(-after // width)

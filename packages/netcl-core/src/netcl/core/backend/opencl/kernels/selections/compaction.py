@@ -53,9 +53,7 @@ def _program(name: str, dtype: str, group: int, starts: bool = False, warp: str 
 
 
 def _listed(engine: Any, name: str, x: TensorData, *dtypes: str) -> list[TensorData]:
-    """Returns the list that the program ``name`` makes of ``x``: one tensor (n,) for each dtype; n is read on the
-    host.
-    """
+    """Returns the list that the program ``name`` makes of ``x``: a tensor (n,) for each dtype; the host reads n."""
     host_read_allowed(engine)
     room = sum(map(itemsize, dtypes)) * x.size
     swept = _LEAST_SWEPT <= x.size < _MOST_SWEPT and room <= profile(engine).global_mem_size // _SHARE_OF_MEMORY
@@ -109,9 +107,7 @@ def _first(engine: Any, listed: Any, count: int) -> TensorData:
 
 
 def nonzero(engine: Any, mask: TensorData) -> TensorData:
-    """Returns the flat positions of true elements of ``mask`` (bool), int64, in order. Their number is read on the
-    host.
-    """
+    """Returns the flat positions of true elements of ``mask`` (bool), int64, in order. Reads their number."""
     if mask.size == 0:
         host_read_allowed(engine)
         return engine.empty((0,), "int64")  # type: ignore[no-any-return]
@@ -119,7 +115,5 @@ def nonzero(engine: Any, mask: TensorData) -> TensorData:
 
 
 def runs(engine: Any, x: TensorData, wanted: Sequence[str]) -> list[TensorData]:
-    """Returns the first element of each run of equal ones in a vector with elements, and with "first" in ``wanted`` its
-    position, int64.
-    """
+    """Returns the first element of each run in a vector with elements, and with "first" wanted its position, int64."""
     return _listed(engine, "compaction_runs", x, x.dtype, *(["int64"] if "first" in wanted else []))

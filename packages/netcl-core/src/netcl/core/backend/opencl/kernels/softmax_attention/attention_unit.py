@@ -76,9 +76,7 @@ def _local_bytes(kernel: str, tile: _Tile, width: int, values: int, parts: int) 
 
 
 def _tile(unit: str, kernel: str, width: int, values: int, most: int) -> _Tile | None:
-    """Returns the tile of a kernel on a device with ``most`` bytes of local memory for a work-group; None if none
-    fits.
-    """
+    """Returns a kernel's tile on a device with ``most`` bytes of local memory for a work-group; None if none fits."""
     columns, (name, parts) = max(width, values), _instructions(unit)
     if name.endswith("_twin"):
         return _TWIN_TILE._replace(in_registers=columns <= 32)
@@ -144,9 +142,7 @@ def _program(unit: str, kernel: str, form: _Form, tile: _Tile) -> str:
 
 @lru_cache(maxsize=256)
 def _launch(unit: str, kernel: str, form: _Form, s: AttentionShape, most: int) -> tuple[str, int, tuple[int, int], Any]:
-    """Returns the text of a kernel, the work-items of a group, the groups, and the argument with the problem's
-    sizes.
-    """
+    """Returns the text of a kernel, the work-items of a group, the groups, and the argument with problem sizes."""
     tile = _tile(unit, kernel, form.width, form.values, most)
     assert tile is not None
     by_keys = kernel == "unit_by_k_v"

@@ -23,9 +23,7 @@ _KINDS = {"float16": "half", "bfloat16": "ushort", "float32": "float", "int8": "
 
 @lru_cache(maxsize=64)
 def program(dtype: str, kind: str, size: int, group: int, norms: bool, split: bool) -> KernelText:
-    """Returns the text of the kernels for heads of ``size`` numbers, and a cache of the dtype ``kind``; int8
-    is for Q8_0.
-    """
+    """Returns the kernels' text for heads of ``size`` numbers, and a cache of the dtype ``kind``; int8 is for Q8_0."""
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", 8), ("KIND", _KINDS[kind]), ("HALF", int(kind == "float16")),
         ("QUANTS", int(kind == "int8")), ("BFLOAT", int(kind == "bfloat16")), ("SIZE", size), ("GROUP", group),

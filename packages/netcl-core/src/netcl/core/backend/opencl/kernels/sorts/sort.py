@@ -126,9 +126,7 @@ def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[Te
 
 
 def _row_group(extent: int, size: int, device: Traits) -> int:
-    """Returns the work-items that sort a row in local memory; 0 if it is too long or too short, or its keys have 64
-    bits.
-    """
+    """Returns the work-items that sort a row in local memory; 0 if it is too long, too short, or of 64-bit keys."""
     if device.is_cpu or size == 8 or extent < _LEAST_ROW:
         return 0
     fitting = (group for group in _ROW_GROUPS if extent <= group * _EIGHT and group <= device.group)

@@ -1,6 +1,4 @@
-"""Products with sparse matrices on OpenCL devices: rows in CSR times a dense matrix, and the dot products of pairs of
-rows.
-"""
+"""Products with sparse matrices on OpenCL devices: CSR times a dense matrix, and dot products of pairs of rows."""
 
 from __future__ import annotations
 
