@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Load, mean, size_of
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.pool import LAYOUT, in_batch
 from netcl.ops.table import OpFunction, composite, computed, engine_of, floating
 from netcl.ops.windows import per_axis
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _sections(size: int, out: int) -> list[tuple[int, int]]:
@@ -217,12 +215,6 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
     )
 
 
-adaptive_max_pool1d: OpFunction
-adaptive_avg_pool1d: OpFunction
 adaptive_avg_pool1d, adaptive_max_pool1d = _pools(1)
-adaptive_max_pool2d: OpFunction
-adaptive_avg_pool2d: OpFunction
 adaptive_avg_pool2d, adaptive_max_pool2d = _pools(2)
-adaptive_max_pool3d: OpFunction
-adaptive_avg_pool3d: OpFunction
 adaptive_avg_pool3d, adaptive_max_pool3d = _pools(3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from netcl.core.engine.registry import engine_for
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Expr, Index, Scalar, apply, cast, size_of
 from netcl.core.layout import broadcast_shapes
-from netcl.core.ops_table.dispatch import Domain, Space
+from netcl.core.ops_table.dispatch import Cases, Domain, Space
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import chunk, unbind
 from netcl.ops.elementwise import cast as converted
@@ -25,7 +24,6 @@ from netcl.ops.shape import cat, reshape, stack, unsqueeze
 from netcl.ops.table import composite, computed, expression
 from netcl.ops.tiled_attention import is_worth, tiled_attention
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 _NEVER = float("-inf")
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import DTypeError, ShapeError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.storage.views import flush
 from netcl.core.tensor import Tensor
 from netcl.ops.table import as_dtype, computed, engine_of
 
 
-def _cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+def _cases(rng: np.random.Generator) -> Cases:
     heads, kv_heads, places, size = 4, 2, 6, 8
     angles = np.arange(places)[:, None] * 0.5 ** np.arange(size // 2)
     turns = np.concatenate([np.cos(angles), np.sin(angles)], 1).astype(np.float32)

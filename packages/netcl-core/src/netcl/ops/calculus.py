@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.layout import normalize_axes
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
 from netcl.ops.elementwise import add, cast, div, mul, sub
@@ -18,8 +18,6 @@ from netcl.ops.reduce import sum as sum_of
 from netcl.ops.scan import cumsum
 from netcl.ops.shape import cat, reshape
 from netcl.ops.table import composite, engine_of
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 # -- integrals ---------------------------------------------------------------------------------------------------------
 

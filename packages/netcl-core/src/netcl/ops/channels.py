@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.elementwise import add, div, mul, pow
 from netcl.ops.pool import avg_pool
 from netcl.ops.shape import permute, reshape
 from netcl.ops.table import composite, engine_of
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _shuffle_cases(rng: np.random.Generator) -> Cases:

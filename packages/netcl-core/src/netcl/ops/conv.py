@@ -7,7 +7,7 @@ ops, so derivatives of any order exist.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,14 +16,13 @@ import numpy as np
 from netcl.core.engine.epilogue import added, run_alone
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Expr, apply
-from netcl.core.ops_table.dispatch import Domain, set_shape
+from netcl.core.ops_table.dispatch import Cases, Domain, set_shape
 from netcl.core.process.naming import refuse
 from netcl.core.tensor import Tensor
 from netcl.ops.shape import permute, reshape
 from netcl.ops.table import OpFunction, composite, computed, engine_of, expression, floating
 from netcl.ops.windows import output_sizes, paddings, per_axis
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 ALGORITHMS = ("naive", "im2col", "implicit_gemm", "winograd", "tiled_local")
 LAYOUT = {1: "L", 2: "HW", 3: "DHW"}
 
@@ -311,17 +310,8 @@ def _convolution(n: int) -> tuple[OpFunction, OpFunction, OpFunction]:
     )
 
 
-conv1d_grad_weight: OpFunction
-conv1d_grad_input: OpFunction
-conv1d: OpFunction
 conv1d, conv1d_grad_input, conv1d_grad_weight = _convolution(1)
-conv2d_grad_weight: OpFunction
-conv2d_grad_input: OpFunction
-conv2d: OpFunction
 conv2d, conv2d_grad_input, conv2d_grad_weight = _convolution(2)
-conv3d_grad_weight: OpFunction
-conv3d_grad_input: OpFunction
-conv3d: OpFunction
 conv3d, conv3d_grad_input, conv3d_grad_weight = _convolution(3)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.conv import LAYOUT, conv1d_grad_input, conv2d_grad_input, conv3d_grad_input, geometry_of
 from netcl.ops.elementwise import add
@@ -16,8 +15,6 @@ from netcl.ops.pad import pad
 from netcl.ops.shape import reshape
 from netcl.ops.table import OpFunction, composite, engine_of
 from netcl.ops.windows import per_axis, span
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _transposed(
@@ -120,7 +117,4 @@ def _conv_transpose(n: int) -> OpFunction:
     return composite(name=f"conv_transpose{n}d", amp="half", doc=doc, domain=domain)(transposed)
 
 
-conv_transpose3d: OpFunction
-conv_transpose2d: OpFunction
-conv_transpose1d: OpFunction
 conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv_transpose(2), _conv_transpose(3)

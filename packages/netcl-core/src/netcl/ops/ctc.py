@@ -7,7 +7,7 @@ alpha-beta recursion sums over the paths, forward and backward, always in the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Const, Expr, Index, Load, apply, reduce, size_of
 from netcl.core.expr import cast as cast_expr
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import narrow
 from netcl.ops.elementwise import cast, div, isinf, maximum, where
@@ -26,7 +26,6 @@ from netcl.ops.reduce import sum as sum_op
 from netcl.ops.shape import cat, expand, reshape, stack
 from netcl.ops.table import composite, computed, engine_of
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 _NEVER = float("-inf")
 
 

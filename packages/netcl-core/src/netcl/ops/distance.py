@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,12 @@ import numpy as np
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Expr, apply, reduce
-from netcl.core.ops_table.dispatch import Domain, Space
+from netcl.core.ops_table.dispatch import Cases, Domain, Space
 from netcl.core.tensor import Tensor
 from netcl.ops.index import index_select
 from netcl.ops.reduce import p_norm, safe_root
 from netcl.ops.shape import unsqueeze
 from netcl.ops.table import composite, engine_of, expression, reduced
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _reference(a: Any, b: Any, p: float = 2.0, axis: int = -1, keepdims: bool = False, eps: float = 0.0) -> Any:

@@ -6,7 +6,7 @@ float32. The gradients are closed forms, in `netcl.autograd.rules.factorizations
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,9 @@ import numpy as np
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.engine.recording import host_read_allowed
 from netcl.core.errors import ArgumentError, ShapeError, SingularMatrixError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.table import computed, engine_of
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def require_matrix(op: str, x: Tensor, square: bool = True) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
 from netcl.ops.elementwise import add, cast, floor, mul, sub
@@ -21,8 +21,6 @@ from netcl.ops.reduce import max
 from netcl.ops.shape import cat, expand, reshape
 from netcl.ops.table import OpFunction, composite, engine_of
 from netcl.ops.windows import per_axis
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _starts(samples: Any, extent: int, out: int, kernel: int) -> Any:
@@ -165,6 +163,4 @@ def _pool(n: int) -> OpFunction:
     return composite(name=op, doc=doc, domain=domain)(function)
 
 
-fractional_max_pool3d: OpFunction
-fractional_max_pool2d: OpFunction
 fractional_max_pool2d, fractional_max_pool3d = _pool(2), _pool(3)

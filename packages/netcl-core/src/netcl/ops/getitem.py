@@ -7,7 +7,7 @@ select rows of the result; a mask is replaced by its true positions.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from netcl.core.errors import OutOfRangeError, ShapeError
 from netcl.core.expr import Load, apply
 from netcl.core.layout import aligned, contiguous_strides
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.storage.host import to_storage
 from netcl.core.storage.views import check_writable, flush
 from netcl.core.tensor import Tensor
@@ -59,7 +59,7 @@ _KEYS: tuple[tuple[Shape, Any], ...] = (
 )
 
 
-def _cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+def _cases(rng: np.random.Generator) -> Cases:
     for shape, key in _KEYS:
         yield (rng.uniform(-2, 2, shape),), {"key": key}
 
@@ -275,7 +275,7 @@ def _put_reference(x: Any, indices: Any, values: Any, accumulate: bool = False) 
     return out
 
 
-def _put_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+def _put_cases(rng: np.random.Generator) -> Cases:
     pairs = [np.array([0, 2, 0, -1]), np.array([1, 1, 1, 3])]
     for accumulate in (False, True):
         yield (rng.uniform(-2, 2, (3, 4, 2)), pairs, rng.uniform(-2, 2, (4, 2))), {"accumulate": accumulate}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce as fold
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Expr, Index, Scalar, apply, reduce
 from netcl.core.expr import cast as cast_expr
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
 from netcl.ops.elementwise import cast
@@ -26,8 +26,6 @@ from netcl.ops.index import index_select
 from netcl.ops.linalg import matmul
 from netcl.ops.shape import expand, permute, reshape
 from netcl.ops.table import OpFunction, composite, engine_of, expression
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 _TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
 _PADDINGS = ("zeros", "border", "reflection")

@@ -6,7 +6,7 @@ which names the op. Negative indices count from the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,16 +16,13 @@ from netcl.core.engine.protocol import OUT_OF_RANGE
 from netcl.core.errors import DTypeError, IndexDTypeError, OutOfRangeError, ShapeError
 from netcl.core.expr import Index, Load, apply, cast
 from netcl.core.layout import broadcast_shapes, contiguous_strides, normalize_axes
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.storage.host import check_shape
 from netcl.core.tensor import Tensor
 from netcl.ops.elementwise import cast as cast_op
 from netcl.ops.elementwise import floor_divide, mod
 from netcl.ops.shape import expand, reshape, strided_slice
 from netcl.ops.table import METHOD, as_dtype, composite, computed, engine_of, of_scalars
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
-
 
 # -- indices -----------------------------------------------------------------------------------------------------------
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from netcl.core.dtypes import promote
 from netcl.core.errors import ShapeError, SingularMatrixError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.factorizations import host, like, require_matrix
 from netcl.ops.table import composite, computed, engine_of
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 _GROWTH = (1 + math.sqrt(17)) / 8
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +15,7 @@ from netcl.core.engine.product import Product
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Load, cast, reduce
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
-from netcl.core.ops_table.dispatch import Domain, set_shape
+from netcl.core.ops_table.dispatch import Cases, Domain, set_shape
 from netcl.core.process.naming import refuse
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import diag
@@ -39,8 +38,6 @@ from netcl.ops.table import (
 
 if TYPE_CHECKING:
     from netcl.core.kernels.primitives import KernelSpec
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _pairs(*shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> Any:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, ShapeError, SingularMatrixError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part, tril, triu
 from netcl.ops.elementwise import add, cast, div, mul, where
@@ -31,9 +31,6 @@ from netcl.ops.matrix import matrix_norm
 from netcl.ops.reduce import amax, amin
 from netcl.ops.shape import permute, reshape
 from netcl.ops.table import composite, computed, engine_of
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
-
 
 # -- LU ----------------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,13 @@ from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Load, apply
 from netcl.core.layout import broadcast_shapes, contiguous_strides
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
 from netcl.ops.elementwise import cast, where
 from netcl.ops.index import take_at
 from netcl.ops.shape import expand, reshape
 from netcl.ops.table import METHOD, WRITTEN, composite, computed, engine_of
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _check_mask(op: str, mask: Tensor) -> None:

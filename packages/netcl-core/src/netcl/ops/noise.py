@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.activation import leaky_relu, prelu
 from netcl.ops.elementwise import ge, mul
 from netcl.ops.random import dropout_apply, uniform
 from netcl.ops.table import OpFunction, composite, elementwise, engine_of
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 # Of SELU: minus its scale times its alpha, which it has at -infinity.
 _SATURATED = 1.7580993408473766

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,13 +14,11 @@ from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce
 from netcl.core.expr import mean as mean_of
 from netcl.core.expr.statistics import standardized, widened
-from netcl.core.ops_table.dispatch import Domain, Space, evaluate
+from netcl.core.ops_table.dispatch import Cases, Domain, Space, evaluate
 from netcl.core.tensor import Tensor
 from netcl.ops.reduce import safe_root
 from netcl.ops.shape import reshape
 from netcl.ops.table import composite, expression
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _affine(value: Expr, weight: Expr | None, bias: Expr | None, like: Expr) -> Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -11,7 +11,7 @@ import numpy as np
 from netcl.core.dtypes import canonical
 from netcl.core.engine.packed_formats import FORMATS, Format, format_of, unpacked
 from netcl.core.errors import ArgumentError, ShapeError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.packed.tensor import PackedTensor
 from netcl.core.process.grad_mode import state
 from netcl.core.storage.data import requires_grad
@@ -23,7 +23,6 @@ from netcl.ops.norm import rms_norm
 from netcl.ops.shape import reshape
 from netcl.ops.table import as_dtype, composite, computed, engine_of, with_gradient
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 Packed: TypeAlias = PackedTensor  # no "Tensor" in its name: the op table takes it for an attribute
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ArgumentError, ShapeError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.storage.views import owned
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
@@ -83,7 +83,7 @@ def _border_adjoint(grad: Any, pads: Any, mode: str) -> Any:
     return grad
 
 
-def _adjoint_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+def _adjoint_cases(rng: np.random.Generator) -> Cases:
     for shape, attributes in _BORDERED:
         whole = [n + low + high for n, (low, high) in zip(shape, attributes["pads"])]
         yield (rng.uniform(-1, 1, whole),), attributes

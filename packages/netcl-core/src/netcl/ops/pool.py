@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ArgumentError, ShapeError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.elementwise import abs, pow
 from netcl.ops.shape import reshape
 from netcl.ops.table import OpFunction, composite, computed, engine_of, floating
 from netcl.ops.windows import output_sizes, paddings, per_axis, strides
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 LAYOUT = {1: "L", 2: "H, W", 3: "D, H, W"}
 
 
@@ -331,14 +330,8 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
     )
 
 
-avg_pool1d: OpFunction
-max_pool1d: OpFunction
 max_pool1d, avg_pool1d = _pools(1)
-avg_pool2d: OpFunction
-max_pool2d: OpFunction
 max_pool2d, avg_pool2d = _pools(2)
-avg_pool3d: OpFunction
-max_pool3d: OpFunction
 max_pool3d, avg_pool3d = _pools(3)
 
 
@@ -372,7 +365,4 @@ def _power(n: int) -> OpFunction:
     return composite(name=name, doc=doc, domain=Domain(cases=cases, reference=_power_reference))(pooled)
 
 
-lp_pool3d: OpFunction
-lp_pool2d: OpFunction
-lp_pool1d: OpFunction
 lp_pool1d, lp_pool2d, lp_pool3d = _power(1), _power(2), _power(3)

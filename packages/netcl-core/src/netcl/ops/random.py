@@ -26,7 +26,7 @@ from netcl.core.engine.registry import engine_for
 from netcl.core.errors import ArgumentError, CaptureError, DTypeError, ShapeError
 from netcl.core.expr import Index, Load, Scalar, apply, cast
 from netcl.core.layout import broadcast_shapes, normalize_axes
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.storage.host import check_shape
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.generator import (
@@ -394,7 +394,7 @@ def dropout_mask(x: Tensor, p: float = 0.5, seed: int | None = None) -> Tensor:
     return draw(engine, "kept", x.shape, "bool", seed, low=least)
 
 
-def _kept_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+def _kept_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-1, 1, (3, 5)), rng.random((3, 5)) > 0.5), {"scale": 1.25}
 
 

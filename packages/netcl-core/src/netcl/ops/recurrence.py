@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ArgumentError, ShapeError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.table import as_dtype, computed, engine_of, floating
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part, tril
 from netcl.ops.elementwise import add, mul, sub, where
@@ -16,8 +15,6 @@ from netcl.ops.factorizations import host, like, require_matrix, transposed, wel
 from netcl.ops.linalg import matmul
 from netcl.ops.shape import expand, permute, reshape
 from netcl.ops.table import METHOD, composite, computed, engine_of
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _packed(x: Any) -> tuple[Any, Any]:

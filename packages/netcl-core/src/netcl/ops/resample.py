@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.adaptive import adaptive_avg_pool, adaptive_reference
 from netcl.ops.linalg import matmul
@@ -19,7 +19,6 @@ from netcl.ops.shape import permute, reshape
 from netcl.ops.table import as_dtype, composite, computed, engine_of, floating
 from netcl.ops.windows import per_axis
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 Place = tuple[int, int, int]
 
 # mode -> neighbors along an axis, and its spatial ranks; area is adaptive average pooling.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,10 @@ import numpy as np
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.layout import normalize_axes
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.ranked import Ranked
 from netcl.ops.table import METHOD, WRITTEN, as_dtype, computed, engine_of, floating
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 _LAYOUTS: tuple[tuple[tuple[int, ...], int], ...] = (
     ((7,), 0),

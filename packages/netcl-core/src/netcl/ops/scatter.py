@@ -6,7 +6,7 @@ same bits on every run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from netcl.core.engine.recording import host_read_allowed
 from netcl.core.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
 from netcl.core.expr import Index, Load, apply, cast, reduce
 from netcl.core.layout import contiguous_strides, normalize_axes
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.elementwise import cast as cast_op
 from netcl.ops.elementwise import div, floor_divide, maximum, minimum, mul, neg
@@ -25,9 +25,6 @@ from netcl.ops.index import cropped, index_select_grad, indices_on, per_element,
 from netcl.ops.shape import expand, strided_copy, write_slice
 from netcl.ops.sort import sort
 from netcl.ops.table import METHOD, WRITTEN, OpFunction, composite, computed, engine_of, of_scalars
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
-
 
 # -- the rows that autograd has rules for ------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import index as as_index
 from typing import Any
 
@@ -15,7 +15,7 @@ from netcl.core.engine.recording import host_read_allowed
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Const, Index, Load, Scalar, apply, cast
 from netcl.core.layout import normalize_axes
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
 from netcl.ops.elementwise import (
@@ -45,8 +45,6 @@ from netcl.ops.scatter import index_add
 from netcl.ops.shape import reshape
 from netcl.ops.sort import put_along_axis, sort
 from netcl.ops.table import METHOD, as_dtype, composite, computed, engine_of
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _search_cases(rng: np.random.Generator) -> Cases:

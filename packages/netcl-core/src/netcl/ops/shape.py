@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from operator import index as as_index
 from typing import Any
@@ -16,13 +16,12 @@ from netcl.core.engine.product import Block, Copies
 from netcl.core.engine.registry import engine_for
 from netcl.core.errors import ShapeError
 from netcl.core.layout import block_of, broadcast_shapes, contiguous_strides, normalize_axes, reduced_axes
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.storage import views
 from netcl.core.storage.views import Geometry, ViewStorage
 from netcl.core.tensor import Tensor
 from netcl.ops.table import METHOD, as_dtype, composite, computed, engine_of, multiplied, viewed
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 Axes = Any
 Shape = tuple[int, ...]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from operator import index as as_index
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, AxisError, ShapeError
 from netcl.core.layout import normalize_axes
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
 from netcl.ops.elementwise import eq, isnan, lerp, logical_and, logical_or, ne, sub, where
@@ -23,8 +23,6 @@ from netcl.ops.reduce import argmax
 from netcl.ops.scan import cummax
 from netcl.ops.shape import concatenate, permute, reshape, squeeze, stack
 from netcl.ops.table import METHOD, composite, computed, engine_of, floating
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 _LAYOUTS: tuple[tuple[tuple[int, ...], int], ...] = (
     ((7,), 0),

@@ -15,12 +15,11 @@ import numpy as np
 
 from netcl.core.dtypes import promote
 from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.sparse_pattern import Pattern
 from netcl.ops.table import as_dtype, computed, engine_of
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 Parts = Sequence[Tensor]
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from netcl.core.dtypes import itemsize
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.table import as_dtype, computed, engine_of
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 _NEVER = float("-inf")
 WORTH = {"cl": 0, "cpu": 8 * 2**20}  # bytes of scores beyond which the separate operations are slower, by engine
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.table import as_dtype, computed, engine_of
 from netcl.ops.windows import output_sizes, paddings, per_axis
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 _CASES: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
     ((2, 3, 5, 4), {"kernel_size": (3, 2), "padding": 1}),
     ((1, 2, 6, 7), {"kernel_size": 2, "stride": (2, 1), "dilation": (1, 2)}),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.elementwise import add
 from netcl.ops.index import indices_on
@@ -19,8 +19,6 @@ from netcl.ops.scatter import put_at
 from netcl.ops.shape import reshape
 from netcl.ops.table import OpFunction, composite, engine_of
 from netcl.ops.windows import per_axis, strides
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _unpool_reference(x: Any, indices: Any, **attributes: Any) -> Any:
@@ -93,7 +91,4 @@ def _unpool(n: int) -> OpFunction:
     return composite(name=name, doc=doc, domain=Domain(cases=cases, reference=_unpool_reference))(unpool)
 
 
-max_unpool3d: OpFunction
-max_unpool2d: OpFunction
-max_unpool1d: OpFunction
 max_unpool1d, max_unpool2d, max_unpool3d = _unpool(1), _unpool(2), _unpool(3)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from netcl import ops
-from netcl.autograd.losses.reduction import averaged, reduced, zero_at_least
+from netcl.autograd.losses.reduction import Cases, averaged, reduced, zero_at_least
 from netcl.core import Tensor
 from netcl.core.dtypes import is_floating, is_integer
 from netcl.core.errors import DTypeError, ShapeError
@@ -19,7 +19,6 @@ from netcl.ops import reshape
 from netcl.ops.table import composite, expression
 
 Shape = tuple[int, ...]
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 Parts = tuple[Expr, Expr]
 
 

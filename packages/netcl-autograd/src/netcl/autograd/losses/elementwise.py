@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from netcl.autograd.losses.reduction import averaged, per_row, reduced, whole, zero_at_least
+from netcl.autograd.losses.reduction import Cases, averaged, per_row, reduced, whole, zero_at_least
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Const, Expr, apply, mean
@@ -18,8 +17,6 @@ from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.core.process.user_frame import level_outside
 from netcl.ops import reshape
 from netcl.ops.table import composite, expression
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _domain(reference: Any, low: float = -2.0, high: float = 2.0, t_low: float = -2.0, t_high: float = 2.0) -> Domain:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from netcl import ops
-from netcl.autograd.losses.reduction import averaged, per_row, reduced, whole, zero_at_least
+from netcl.autograd.losses.reduction import Cases, averaged, per_row, reduced, whole, zero_at_least
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, Index, apply, cast, reduce
 from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.ops.table import composite, expression
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
-
 
 # -- pairs and triplets of vectors: distances over the last axis -----------------------------------------------------
 

@@ -37,6 +37,7 @@ from netcl.core.ops_table.table import (
     EMPTY_IS_EVERY_AXIS,
     SPELLINGS,
     TABLE,
+    Cases,
     Domain,
     OpRow,
     by_own_names,
@@ -54,6 +55,7 @@ from netcl.core.storage.data import TensorData, requires_grad
 __all__ = [
     "TABLE",
     "Bound",
+    "Cases",
     "Domain",
     "Hook",
     "OpRow",

@@ -12,6 +12,7 @@ from netcl.core.errors import UnsupportedError
 from netcl.core.layout import every_axis_if_empty
 
 Shape = tuple[int, ...]
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Domain:
     high: float = 2.0
     kinks: tuple[float, ...] = ()
     away: float = 0.05
-    cases: Callable[[Any], Iterator[tuple[tuple[Any, ...], dict[str, Any]]]] | None = None
+    cases: Callable[[Any], Cases] | None = None
     reference: Callable[..., Any] | None = None
     gradient: bool = True
     second: bool = True
