@@ -12,6 +12,7 @@ from netcl.core.errors import ShapeError
 from netcl.core.expr import Load, mean, size_of
 from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.pool import LAYOUT, in_batch
 from netcl.ops.table import OpFunction, composite, computed, engine_of, floating
 from netcl.ops.windows import per_axis
@@ -87,7 +88,7 @@ def _positions_reference(x: Any, output_size: Any) -> Any:
     return y, positions
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_cases(1, 2, 3), reference=_positions_reference, second=False))
+@computed(dtypes="numbers", domain=compared(_cases(1, 2, 3), _positions_reference, second=False))
 def adaptive_max_pool(x: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
     """Returns the largest element of each section of x (N, C, spatial...), and its flat int32 position in the plane."""
     engine = engine_of("adaptive_max_pool", x)
@@ -112,7 +113,7 @@ def _max_grad_reference(grad: Any, positions: Any, shape: Any) -> Any:
     return out.reshape(shape)
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_max_grad_cases, reference=_max_grad_reference))
+@computed(dtypes="numbers", domain=compared(_max_grad_cases, _max_grad_reference))
 def adaptive_max_pool_grad(grad_output: Tensor, indices: Tensor, shape: Any) -> Tensor:
     """Returns the gradient of ``adaptive_max_pool`` by x, of shape ``shape``: each is added at its maximum."""
     engine = engine_of("adaptive_max_pool_grad", grad_output, indices)
@@ -127,7 +128,7 @@ def adaptive_max_pool_grad(grad_output: Tensor, indices: Tensor, shape: Any) -> 
     return engine.window("max_grad", grad_output, indices=indices, shape=wanted, **windows)  # type: ignore[no-any-return]
 
 
-@computed(domain=Domain(cases=_cases(1, 2, 3), reference=adaptive_reference(np.mean)))
+@computed(domain=compared(_cases(1, 2, 3), adaptive_reference(np.mean)))
 def adaptive_avg_pool(x: Tensor, output_size: Any) -> Tensor:
     """Returns the average of each section of x (N, C, spatial...)."""
     engine = engine_of("adaptive_avg_pool", x)
@@ -157,7 +158,7 @@ def _avg_grad_reference(grad: Any, shape: Any) -> Any:
     return out
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_avg_grad_cases, reference=_avg_grad_reference))
+@computed(dtypes="numbers", domain=compared(_avg_grad_cases, _avg_grad_reference))
 def adaptive_avg_pool_grad(grad_output: Tensor, shape: Any) -> Tensor:
     """Returns the gradient of ``adaptive_avg_pool`` by x, of shape ``shape``; linear."""
     engine = engine_of("adaptive_avg_pool_grad", grad_output)
@@ -203,14 +204,14 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
             "avg",
             average,
             f"Returns the averages of x (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]}) over {sections}.",
-            Domain(cases=_cases(n), reference=adaptive_reference(np.mean)),
+            compared(_cases(n), adaptive_reference(np.mean)),
         ),
         row(
             "max",
             maximum,
             f"Returns the maxima of x (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]}) over {sections}; return_indices adds "
             "their flat positions within a plane, int32.",
-            Domain(cases=_cases(n), reference=adaptive_reference(np.max), second=False),
+            compared(_cases(n), adaptive_reference(np.max), second=False),
         ),
     )
 

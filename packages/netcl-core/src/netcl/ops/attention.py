@@ -13,9 +13,10 @@ from netcl.core.engine.registry import engine_for
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Expr, Index, Scalar, apply, cast, size_of
 from netcl.core.layout import broadcast_shapes
-from netcl.core.ops_table.dispatch import Cases, Domain, Space
+from netcl.core.ops_table.dispatch import Cases, Space
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import chunk, unbind
+from netcl.ops.domains import compared
 from netcl.ops.elementwise import cast as converted
 from netcl.ops.elementwise import mul
 from netcl.ops.linalg import matmul
@@ -51,7 +52,7 @@ def _weights_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (4, 5)), rng.uniform(-1, 1, 5)), {"causal": True}
 
 
-@expression(amp="float32", domain=Domain(cases=_weights_cases, reference=_weights_reference))
+@expression(amp="float32", domain=compared(_weights_cases, _weights_reference))
 def attention_weights(
     scores: Expr, mask: Expr | None = None, causal: bool = False, scale: float = 1.0, *, space: Space
 ) -> Expr:
@@ -116,7 +117,7 @@ def _check(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool
         raise ArgumentError(f"{op}: expected either a mask or is_causal, got both")
 
 
-@composite(amp="half", domain=Domain(cases=_attention_cases, reference=_attention_reference))
+@composite(amp="half", domain=compared(_attention_cases, _attention_reference))
 def scaled_dot_product_attention(
     q: Tensor,
     k: Tensor,
@@ -164,9 +165,9 @@ def scaled_dot_product_attention(
 
 
 @computed(
-    domain=Domain(
-        cases=lambda rng: iter([((5,), {}), ((3, 5), {"offset": 2})]),
-        reference=lambda queries, keys=None, offset=0: np.tri(queries, keys or queries, offset) > 0,
+    domain=compared(
+        lambda rng: iter([((5,), {}), ((3, 5), {"offset": 2})]),
+        lambda queries, keys=None, offset=0: np.tri(queries, keys or queries, offset) > 0,
         gradient=False,
     )
 )
@@ -221,7 +222,7 @@ def _pair_reference(a: Any, b: Any, offset: float) -> Any:
     return both[..., : a.shape[-1]], both[..., a.shape[-1] :]
 
 
-@expression(amp="float32", domain=Domain(cases=_pair_cases, reference=_pair_reference))
+@expression(amp="float32", domain=compared(_pair_cases, _pair_reference))
 def rotate_pairs(
     a: Expr, b: Expr, positions: Expr | None = None, offset: float = 0.0, base: float = 10000.0, *, space: Space
 ) -> tuple[Expr, Expr]:
@@ -238,7 +239,7 @@ def rotate_pairs(
     return cast(x * cosine - y * sine, a.dtype), cast(y * cosine + x * sine, b.dtype)
 
 
-@composite(amp="float32", domain=Domain(cases=_rope_cases, reference=_rope_reference))
+@composite(amp="float32", domain=compared(_rope_cases, _rope_reference))
 def rope(x: Tensor, positions: Tensor | int | None = None, base: float = 10000.0, interleaved: bool = False) -> Tensor:
     """Returns the rotary position embedding of x (..., T, D), D even: pair i of position p rotated by the angle p /
     base^(2i / D) (Su et al. 2021).

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from netcl.core.errors import DTypeError, ShapeError
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.storage.views import flush
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import Cases, compared
 from netcl.ops.table import as_dtype, computed, engine_of
 
 
@@ -54,7 +54,7 @@ def _reference(
     return np.reshape(results, (rows, -1))
 
 
-@computed(domain=Domain(cases=_cases, reference=_reference, gradient=False), dtypes="floating")
+@computed(domain=compared(_cases, _reference, gradient=False), dtypes="floating")
 def cached_attention(
     x: Tensor,
     keys: Tensor,

@@ -10,9 +10,9 @@ import numpy as np
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.layout import normalize_axes
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import add, cast, div, mul, sub
 from netcl.ops.reduce import sum as sum_of
 from netcl.ops.scan import cumsum
@@ -68,10 +68,7 @@ def _areas_reference(y: Any, x: Any, dx: float, axis: int) -> Any:
 
 @composite(
     amp="float32",
-    domain=Domain(
-        cases=_integral_cases,
-        reference=lambda y, x=None, dx=1.0, axis=-1: _areas_reference(y, x, dx, axis).sum(axis),
-    ),
+    domain=compared(_integral_cases, lambda y, x=None, dx=1.0, axis=-1: _areas_reference(y, x, dx, axis).sum(axis)),
 )
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, axis: int = -1) -> Tensor:
     """Returns the integral of y along ``axis`` by the trapezoidal rule, for samples at x or at the distance ``dx``;
@@ -84,10 +81,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, axis: int = 
 
 @composite(
     amp="float32",
-    domain=Domain(
-        cases=_integral_cases,
-        reference=lambda y, x=None, dx=1.0, axis=-1: _areas_reference(y, x, dx, axis).cumsum(axis),
-    ),
+    domain=compared(_integral_cases, lambda y, x=None, dx=1.0, axis=-1: _areas_reference(y, x, dx, axis).cumsum(axis)),
 )
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, axis: int = -1) -> Tensor:
     """Returns integrals of y along ``axis`` from the first to each other sample, as ``trapezoid``: one element less."""
@@ -114,7 +108,7 @@ def _gradient_reference(x: Any, spacing: Any = 1, axis: Any = None, edge_order: 
     return tuple(differences(x, step, axis=at, edge_order=edge_order) for step, at in zip(steps, axes))
 
 
-@composite(amp="float32", domain=Domain(cases=_gradient_cases, reference=_gradient_reference))
+@composite(amp="float32", domain=compared(_gradient_cases, _gradient_reference))
 def gradient(x: Tensor, *, spacing: Any = 1, axis: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
     """Returns the derivatives of samples x along each of the axes (None: all), from neighbors: one tensor for each
     axis.

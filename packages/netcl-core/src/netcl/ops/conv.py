@@ -19,6 +19,7 @@ from netcl.core.expr import Expr, apply
 from netcl.core.ops_table.dispatch import Cases, Domain, set_shape
 from netcl.core.process.naming import refuse
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.shape import permute, reshape
 from netcl.ops.table import OpFunction, composite, computed, engine_of, expression, floating
 from netcl.ops.windows import output_sizes, paddings, per_axis
@@ -296,14 +297,14 @@ def _convolution(n: int) -> tuple[OpFunction, OpFunction, OpFunction]:
         return computed(name=name + suffix, amp="half", domain=domain, doc=doc)(function)
 
     def adjoint(kind: str) -> Domain:
-        return Domain(cases=_gradient_cases(n, kind), reference=_adjoint(kind))
+        return compared(_gradient_cases(n, kind), _adjoint(kind))
 
     return (
         row(
             "",
             forward,
             _CONV_DOC.format(axes=", ".join(LAYOUT[n])),
-            Domain(cases=_conv_cases(n), reference=_reference),
+            compared(_conv_cases(n), _reference),
         ),
         row("_grad_input", grad_input, _INPUT_DOC.format(n=n), adjoint("grad_input")),
         row("_grad_weight", grad_weight, _WEIGHT_DOC.format(n=n), adjoint("grad_weight")),
@@ -326,7 +327,7 @@ def _depthwise_reference(x: Any, weight: Any, bias: Any = None, **geometry: Any)
     return _reference(x, weight, bias, groups=x.shape[1], **geometry)
 
 
-@composite(amp="half", domain=Domain(cases=_depthwise_cases, reference=_depthwise_reference))
+@composite(amp="half", domain=compared(_depthwise_cases, _depthwise_reference))
 def depthwise_conv2d(
     x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1
 ) -> Tensor:
@@ -351,15 +352,13 @@ def _shift_cases(rng: np.random.Generator) -> Cases:
     yield tuple(rng.uniform(0.5, 2, 4) for _ in range(5)), {"eps": 0.1}
 
 
-@expression(domain=Domain(cases=_fold_cases, reference=lambda w, g, v, eps: w * g / np.sqrt(v + eps)))
+@expression(domain=compared(_fold_cases, lambda w, g, v, eps: w * g / np.sqrt(v + eps)))
 def fold_scale(weight: Expr, gamma: Expr, var: Expr, eps: float = 1e-5) -> Expr:
     """Returns weight * gamma / sqrt(var + eps)."""
     return weight * gamma * apply("rsqrt", var + eps)
 
 
-@expression(
-    domain=Domain(cases=_shift_cases, reference=lambda b, m, v, g, beta, eps: (b - m) * g / np.sqrt(v + eps) + beta)
-)
+@expression(domain=compared(_shift_cases, lambda b, m, v, g, beta, eps: (b - m) * g / np.sqrt(v + eps) + beta))
 def fold_shift(bias: Expr, mean: Expr, var: Expr, gamma: Expr, beta: Expr, eps: float = 1e-5) -> Expr:
     """Returns (bias - mean) * gamma / sqrt(var + eps) + beta."""
     return (bias - mean) * gamma * apply("rsqrt", var + eps) + beta
@@ -416,7 +415,7 @@ def _tbc_reference(x: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
     return bias + sum(padded[k : k + steps] @ weight[k] for k in range(weight.shape[0]))
 
 
-@composite(amp="half", domain=Domain(cases=_tbc_cases, reference=_tbc_reference))
+@composite(amp="half", domain=compared(_tbc_cases, _tbc_reference))
 def conv_tbc(x: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """Returns a convolution of sequences, time first: x (T, N, C), weight (K, C, F) and bias (F,) give (T', N, F)."""
     if x.ndim != 3 or weight.ndim != 3 or x.shape[2] != weight.shape[1] or bias.shape != weight.shape[2:]:

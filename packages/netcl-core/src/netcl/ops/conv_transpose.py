@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.conv import LAYOUT, conv1d_grad_input, conv2d_grad_input, conv3d_grad_input, geometry_of
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import add
 from netcl.ops.pad import pad
 from netcl.ops.shape import reshape
@@ -113,7 +113,7 @@ def _conv_transpose(n: int) -> OpFunction:
 
     x (N, C, {", ".join(LAYOUT[n])}), or without N, weight (C, F / groups, kernel...), bias (F,). Output size:
     (size - 1) * stride - padding (both sides) + dilation * (kernel - 1) + output_padding + 1."""
-    domain = Domain(cases=cases, reference=_transposed_reference)
+    domain = compared(cases, _transposed_reference)
     return composite(name=f"conv_transpose{n}d", amp="half", doc=doc, domain=domain)(transposed)
 
 

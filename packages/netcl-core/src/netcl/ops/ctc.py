@@ -16,9 +16,9 @@ from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Const, Expr, Index, Load, apply, reduce, size_of
 from netcl.core.expr import cast as cast_expr
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import narrow
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import cast, div, isinf, maximum, where
 from netcl.ops.index import gather
 from netcl.ops.reduce import mean
@@ -126,7 +126,7 @@ def _states_reference(targets: Any, labels: Any, blank: int = 0) -> Any:
     return states, _jumps(states, blank)
 
 
-@computed(domain=Domain(cases=_states_cases, reference=_states_reference, gradient=False))
+@computed(domain=compared(_states_cases, _states_reference, gradient=False))
 def ctc_states(targets: Tensor, labels: Tensor, blank: int = 0) -> tuple[Tensor, Tensor]:
     """Returns the states (n, 2 S + 1), int64, of targets (n, S) padded after ``labels`` (n, 1), and a bool for each:
     True if it may follow the state two before it.
@@ -149,9 +149,7 @@ def ctc_states(targets: Tensor, labels: Tensor, blank: int = 0) -> tuple[Tensor,
     return states, _run(engine, differs, (states, before), states.shape)
 
 
-@computed(
-    dtypes="floating", amp="float32", domain=Domain(cases=_paths_cases, reference=_paths_reference, gradient=False)
-)
+@computed(dtypes="floating", amp="float32", domain=compared(_paths_cases, _paths_reference, gradient=False))
 def ctc_paths(emissions: Tensor, jumps: Tensor, lengths: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Returns (-log of the sum over paths (n,), the sums so far (T, n, L)) for log-probabilities of states (T, n, L).
 
@@ -172,11 +170,7 @@ def ctc_paths(emissions: Tensor, jumps: Tensor, lengths: Tensor, labels: Tensor)
     return loss.reshape(n), alpha
 
 
-@computed(
-    dtypes="floating",
-    amp="float32",
-    domain=Domain(cases=_occupancy_cases, reference=_occupancy_reference, gradient=False),
-)
+@computed(dtypes="floating", amp="float32", domain=compared(_occupancy_cases, _occupancy_reference, gradient=False))
 def ctc_occupancy(
     emissions: Tensor, jumps: Tensor, lengths: Tensor, labels: Tensor, loss: Tensor, alpha: Tensor
 ) -> Tensor:
@@ -261,7 +255,7 @@ def _padded(targets: Tensor, target_lengths: Any, n: int) -> Tensor:
     return gather(targets, 0, Tensor.from_host(targets.queue, inside.reshape(-1))).reshape(n, longest)  # type: ignore[no-any-return]
 
 
-@composite(amp="float32", domain=Domain(cases=_loss_cases, reference=_loss_reference, second=False))
+@composite(amp="float32", domain=compared(_loss_cases, _loss_reference, second=False))
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor | Any,

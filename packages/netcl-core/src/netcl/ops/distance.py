@@ -9,8 +9,9 @@ import numpy as np
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Expr, apply, reduce
-from netcl.core.ops_table.dispatch import Cases, Domain, Space
+from netcl.core.ops_table.dispatch import Cases, Space
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.index import index_select
 from netcl.ops.reduce import p_norm, safe_root
 from netcl.ops.shape import unsqueeze
@@ -36,10 +37,7 @@ def _checked(op: str, a: Any, b: Any) -> None:
         raise DTypeError(f"{op}: expected floating dtypes, got {a.dtype} and {b.dtype}; convert with astype")
 
 
-@expression(
-    name="norm_of_difference", shapes=reduced, amp="float32",
-    domain=Domain(cases=_cases, reference=_reference, second=False),
-)  # fmt: skip
+@expression(name="norm_of_difference", shapes=reduced, amp="float32", domain=compared(_cases, _reference, second=False))
 def norm_of_difference(
     a: Expr, b: Expr, p: Any = 2, axis: int = -1, keepdims: bool = False, eps: float = 0.0, *, space: Space
 ) -> Expr:
@@ -54,11 +52,7 @@ def _cdist_cases(rng: np.random.Generator) -> Cases:
 
 @composite(
     amp="float32",
-    domain=Domain(
-        cases=_cdist_cases,
-        reference=lambda a, b, p=2.0: _reference(a[..., None, :], b[..., None, :, :], p),
-        second=False,
-    ),
+    domain=compared(_cdist_cases, lambda a, b, p=2.0: _reference(a[..., None, :], b[..., None, :, :], p), second=False),
 )
 def cdist(a: Tensor, b: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """Returns the p-norms of the differences of all pairs of rows: a (..., P, M) and b (..., R, M) give (..., P, R).
@@ -77,9 +71,9 @@ def cdist(a: Tensor, b: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_
 
 @composite(
     amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter([((rng.uniform(-2, 2, (5, 3)),), {"p": p}) for p in (2.0, 3.0)]),
-        reference=lambda x, p=2.0: _reference(x[:, None], x[None], p)[np.triu_indices(len(x), 1)],
+    domain=compared(
+        lambda rng: iter([((rng.uniform(-2, 2, (5, 3)),), {"p": p}) for p in (2.0, 3.0)]),
+        lambda x, p=2.0: _reference(x[:, None], x[None], p)[np.triu_indices(len(x), 1)],
         second=False,
     ),
 )
@@ -102,10 +96,8 @@ def _pair_cases(rng: np.random.Generator) -> Cases:
 
 @composite(
     amp="float32",
-    domain=Domain(
-        cases=_pair_cases,
-        reference=lambda a, b, p=2.0, eps=1e-6, keepdims=False: _reference(a, b, p, -1, keepdims, eps),
-        second=False,
+    domain=compared(
+        _pair_cases, lambda a, b, p=2.0, eps=1e-6, keepdims=False: _reference(a, b, p, -1, keepdims, eps), second=False
     ),
 )
 def pairwise_distance(a: Tensor, b: Tensor, p: float = 2.0, eps: float = 1e-6, keepdims: bool = False) -> Tensor:
@@ -124,7 +116,7 @@ def _similarity(a: Any, b: Any, axis: int = 1, eps: float = 1e-8) -> Any:
     return (a * b).sum(axis) / np.sqrt((a * a).sum(axis) * (b * b).sum(axis))
 
 
-@expression(shapes=reduced, amp="float32", domain=Domain(cases=_similarity_cases, reference=_similarity))
+@expression(shapes=reduced, amp="float32", domain=compared(_similarity_cases, _similarity))
 def cosine_similarity(a: Expr, b: Expr, axis: int = 1, eps: float = 1e-8, *, space: Space) -> Expr:
     """Returns a b / (max(|a|, eps) max(|b|, eps)) along ``axis``, broadcast, from the quotients a / max(|a|, eps), so
     that no product overflows or underflows. A length below eps keeps its gradient, as in PyTorch.

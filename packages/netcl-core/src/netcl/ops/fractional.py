@@ -10,9 +10,9 @@ import numpy as np
 
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import add, cast, floor, mul, sub
 from netcl.ops.index import gather
 from netcl.ops.pool import in_batch
@@ -159,7 +159,7 @@ def _pool(n: int) -> OpFunction:
     ``output_ratio`` gives the number of windows as a share of each axis, in place of output_size. return_indices adds
     the flat positions within a plane, int64. ``_random_samples`` (N, C, {n}) in [0, 1) set the places. Raises
     ShapeError if the windows do not fit."""
-    domain = Domain(cases=cases, reference=_reference, second=False)
+    domain = compared(cases, _reference, second=False)
     return composite(name=op, doc=doc, domain=domain)(function)
 
 

@@ -20,6 +20,7 @@ from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.storage.host import to_storage
 from netcl.core.storage.views import check_writable, flush
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.index import broadcasts, select, take_at
 from netcl.ops.keys import (
     OUT_OF_AXIS,
@@ -74,7 +75,7 @@ def _block(x: Tensor, block: Block) -> Tensor:
     return x
 
 
-@composite(domain=Domain(cases=_cases, reference=lambda x, key: x[key]))
+@composite(domain=compared(_cases, lambda x, key: x[key]))
 def getitem(x: Tensor, key: Any) -> Tensor:
     """Returns ``x[key]``: a view for a key of ints, slices, Ellipsis and None, else a copy.
 
@@ -284,7 +285,7 @@ def _put_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (3, 4)), [np.eye(3, 4) > 0], np.array(1.5)), {}
 
 
-@composite(domain=Domain(cases=_put_cases, reference=_put_reference), forms=WRITTEN_TOO)
+@composite(domain=compared(_put_cases, _put_reference), forms=WRITTEN_TOO)
 def index_put(x: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
     """Returns a copy of x with ``values``, which broadcast, written at (or with ``accumulate`` added to) x[indices].
 

@@ -21,6 +21,7 @@ from netcl.core.expr import cast as cast_expr
 from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
+from netcl.ops.domains import compared
 from netcl.ops.elementwise import cast
 from netcl.ops.index import index_select
 from netcl.ops.linalg import matmul
@@ -230,7 +231,7 @@ grid_weight: OpFunction = _of_neighbors(
     -1 to 1 covers ``span`` pixels, beginning half a pixel before the first center (``edge`` 1) or at it (0).""",
     _weights,
     "float32",
-    Domain(cases=_split_cases, reference=_weight_reference),
+    compared(_split_cases, _weight_reference),
 )
 grid_index: OpFunction = _of_neighbors(
     "grid_index",
@@ -238,7 +239,7 @@ grid_index: OpFunction = _of_neighbors(
     (int64 if ``wide``), for ``grid_sample``; arguments as for ``grid_weight``.""",
     _rows,
     "widest",
-    Domain(cases=_split_cases, reference=_index_reference, gradient=False),
+    compared(_split_cases, _index_reference, gradient=False),
 )
 
 
@@ -254,7 +255,7 @@ def _without_taps(shape: tuple[int, ...], operands: Any, attributes: Any) -> tup
 @expression(
     amp="float32",
     shapes=_without_taps,
-    domain=Domain(cases=_sum_cases, reference=lambda rows, index, weight: (rows * (index >= 0) * weight).sum(0)),
+    domain=compared(_sum_cases, lambda rows, index, weight: (rows * (index >= 0) * weight).sum(0)),
 )
 def grid_sum(rows: Expr, index: Expr, weight: Expr | None = None) -> Expr:
     """Returns the weighted sum over the neighbors (axis 0) of rows (taps, N, P, C); a negative index means zero."""
@@ -310,7 +311,7 @@ def _check(x: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
         raise DTypeError(f"grid_sample: expected floating dtypes, got {x.dtype} and {grid.dtype}")
 
 
-@composite(amp="float32", domain=Domain(cases=_sample_cases, reference=_sample_reference))
+@composite(amp="float32", domain=compared(_sample_cases, _sample_reference))
 def grid_sample(
     x: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
 ) -> Tensor:
@@ -356,7 +357,7 @@ def _affine_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-1, 1, (2, 3, 4)),), {"size": (2, 1, 2, 3, 4)}
 
 
-@composite(amp="float32", domain=Domain(cases=_affine_cases, reference=_affine_reference))
+@composite(amp="float32", domain=compared(_affine_cases, _affine_reference))
 def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor:
     """Returns the grid (N, H, W, 2) for ``grid_sample`` of the affine maps theta (N, 2, 3), for images of ``size`` (N,
     C, H, W); of theta (N, 3, 4) and (N, C, D, H, W) the grid (N, D, H, W, 3).

@@ -16,9 +16,9 @@ from netcl.core.engine.protocol import OUT_OF_RANGE
 from netcl.core.errors import DTypeError, IndexDTypeError, OutOfRangeError, ShapeError
 from netcl.core.expr import Index, Load, apply, cast
 from netcl.core.layout import broadcast_shapes, contiguous_strides, normalize_axes
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.storage.host import check_shape
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import cast as cast_op
 from netcl.ops.elementwise import floor_divide, mod
 from netcl.ops.shape import expand, reshape, strided_slice
@@ -96,7 +96,7 @@ def _take_at_reference(x: Any, index: Any, axis: int, rows: bool = True) -> Any:
     return np.take(x, index, axis) if rows else np.take_along_axis(x, index, axis)
 
 
-@computed(domain=Domain(cases=_take_at_cases, reference=_take_at_reference))
+@computed(domain=compared(_take_at_cases, _take_at_reference))
 def take_at(x: Tensor, index: Tensor, axis: int, rows: bool = True, op: str = "take", wrap: bool = True) -> Tensor:
     """Returns np.take(x, index, axis) for ``rows``, else np.take_along_axis; an index out of range is reported under
     the name ``op``, a negative one if not ``wrap``.
@@ -123,7 +123,7 @@ def _select_grad_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (2, 2, 3, 2)), np.array([[1, 6, 2], [0, 0, 3]])), {"axis": 1, "shape": (2, 7, 2)}
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_select_grad_cases, reference=_select_grad_reference))
+@computed(dtypes="numbers", domain=compared(_select_grad_cases, _select_grad_reference))
 def index_select_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) -> Tensor:
     """Returns the gradient of ``index_select`` by x, of shape ``shape``: slices are added at their origin in order."""
     engine = engine_of("index_select_grad", grad_output)
@@ -151,7 +151,7 @@ def _gather_grad_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (2, 3, 2)), rng.integers(0, 5, (2, 3, 2))), {"axis": 2, "shape": (2, 3, 5)}
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_gather_grad_cases, reference=_gather_grad_reference))
+@computed(dtypes="numbers", domain=compared(_gather_grad_cases, _gather_grad_reference))
 def gather_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) -> Tensor:
     """Returns the gradient of ``gather`` by x, of shape ``shape``: each is added at its origin, in a fixed order."""
     engine = engine_of("gather_grad", grad_output)
@@ -181,7 +181,7 @@ def _select_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (4,)),), {"axis": -1, "index": np.array([], np.int64)}
 
 
-@composite(domain=Domain(cases=_select_cases, reference=lambda x, axis, index: np.take(x, index, axis)), forms=METHOD)
+@composite(domain=compared(_select_cases, lambda x, axis, index: np.take(x, index, axis)), forms=METHOD)
 @of_scalars("x index")
 def index_select(x: Tensor, axis: int, index: Any) -> Tensor:
     """Returns the positions ``index`` (a tensor or host values of any shape) on ``axis``, which the index's axes
@@ -195,7 +195,7 @@ def _take_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (5, 3)),), {"indices": 2, "axis": 1}
 
 
-@composite(domain=Domain(cases=_take_cases, reference=lambda x, indices, axis=None: np.take(x, indices, axis)))
+@composite(domain=compared(_take_cases, lambda x, indices, axis=None: np.take(x, indices, axis)))
 def take(x: Tensor, indices: Any, axis: int | None = None) -> Tensor:
     """Returns the elements at ``indices`` along ``axis``, or of the flattened tensor for None; as NumPy's take."""
     engine_of("take", x)
@@ -216,7 +216,7 @@ def _gather_reference(x: Any, axis: int, index: Any) -> Any:
     return np.take_along_axis(x[region], index, axis)
 
 
-@composite(domain=Domain(cases=_gather_cases, reference=_gather_reference), forms=METHOD)
+@composite(domain=compared(_gather_cases, _gather_reference), forms=METHOD)
 @of_scalars("index x")
 def gather(x: Tensor, axis: int, index: Any) -> Tensor:
     """Returns out[.., i, ..] = x[.., index[.., i, ..], ..] along ``axis``; off the axis ``index`` is x's shape or
@@ -236,9 +236,7 @@ def _along_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (2, 3)),), {"indices": np.array([5, 0, 0]), "axis": None}
 
 
-@composite(
-    domain=Domain(cases=_along_cases, reference=lambda x, indices, axis=-1: np.take_along_axis(x, indices, axis))
-)
+@composite(domain=compared(_along_cases, lambda x, indices, axis=-1: np.take_along_axis(x, indices, axis)))
 def take_along_axis(x: Tensor, indices: Any, axis: int | None = -1) -> Tensor:
     """As NumPy's: ``gather`` with x and ``indices`` broadcast to each other off the axis; None flattens x."""
     op = "take_along_axis"
@@ -265,7 +263,7 @@ def _rows_cases(rng: np.random.Generator) -> Cases:
     yield (np.array([[1, 3], [0, 1]]), rng.uniform(-1, 1, (4, 5))), {"padding": -1}
 
 
-@computed(domain=Domain(cases=_rows_cases, reference=lambda index, weight, padding: weight[index]))
+@computed(domain=compared(_rows_cases, lambda index, weight, padding: weight[index]))
 def embedding_rows(index: Tensor, weight: Tensor, padding: int) -> Tensor:
     """Returns ``take_at`` on axis 0, with a gradient that omits the row ``padding``."""
     return take_at.row.call(weight, index, 0, True, "embedding", False)  # type: ignore[misc, no-any-return]
@@ -275,7 +273,7 @@ def _embedding_cases(rng: np.random.Generator) -> Cases:
     yield (np.array([[1, 3], [0, 1]]), rng.uniform(-1, 1, (4, 5))), {}
 
 
-@composite(domain=Domain(cases=_embedding_cases, reference=lambda indices, weight: weight[indices]))
+@composite(domain=compared(_embedding_cases, lambda indices, weight: weight[indices]))
 def embedding(indices: Any, weight: Tensor, padding_idx: int | None = None) -> Tensor:
     """Returns the rows of weight (num, dim) at ``indices`` (...): (..., dim). The row ``padding_idx`` gets no gradient.
 
@@ -309,7 +307,7 @@ def _classes_of(indices: np.ndarray[Any, Any]) -> int:
     return int(indices.max()) + 1
 
 
-@computed(domain=Domain(cases=_one_hot_cases, reference=lambda i, num_classes: np.eye(num_classes)[i], gradient=False))
+@computed(domain=compared(_one_hot_cases, lambda i, num_classes: np.eye(num_classes)[i], gradient=False))
 def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") -> Tensor:
     """Returns 1 at the index and 0 elsewhere: (...) gives (..., num_classes). None reads the largest index on the host.
 
@@ -343,11 +341,11 @@ def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") 
 
 
 @composite(
-    domain=Domain(
-        cases=lambda rng: iter(
+    domain=compared(
+        lambda rng: iter(
             [((rng.integers(0, 24, (3, 4)),), {"shape": (2, 3, 4)}), ((rng.integers(0, 7, 5),), {"shape": 7})]
         ),
-        reference=lambda indices, shape: np.unravel_index(indices, shape),
+        lambda indices, shape: np.unravel_index(indices, shape),
         gradient=False,
     )
 )

@@ -21,6 +21,7 @@ from netcl.core.tensor import Tensor
 from netcl.core.tensor.host_bounds import check_elements
 from netcl.core.tensor.tensor import queue_of
 from netcl.ops.arrange import flip, part
+from netcl.ops.domains import compared
 from netcl.ops.elementwise import clone, ne, sub
 from netcl.ops.index import index_select
 from netcl.ops.pad import pad
@@ -70,10 +71,10 @@ def atleast_3d(x: Tensor) -> Tensor:
 
 def _lists(function: Any, *shapes: tuple[int, ...]) -> Domain:
     # Lists of operands; the gradient is concatenate's.
-    return Domain(
+    return compared(
+        lambda rng: iter([(([rng.uniform(-2, 2, shape), rng.uniform(-2, 2, shape)],), {}) for shape in shapes]),
+        function,
         gradient=False,
-        cases=lambda rng: iter([(([rng.uniform(-2, 2, shape), rng.uniform(-2, 2, shape)],), {}) for shape in shapes]),
-        reference=function,
     )
 
 
@@ -121,14 +122,14 @@ def _blocks(*blocks: Any) -> Any:
 
 
 @composite(
-    domain=Domain(
-        cases=lambda rng: iter(
+    domain=compared(
+        lambda rng: iter(
             [
                 ((rng.uniform(-2, 2, (2, 3)), rng.uniform(-2, 2, 2), rng.uniform(-2, 2, (3, 1))), {}),
                 ((rng.uniform(-2, 2, ()), rng.uniform(-2, 2, (2, 2))), {}),
             ]
         ),
-        reference=_blocks,
+        _blocks,
     )
 )
 def block_diag(*tensors: Tensor) -> Tensor:
@@ -148,10 +149,10 @@ def block_diag(*tensors: Tensor) -> Tensor:
 
 
 @composite(
-    domain=Domain(
+    domain=compared(
+        lambda rng: iter([((rng.uniform(-2, 2, (3, 1)), rng.uniform(-2, 2, 4)), {})]),
+        lambda *arrays: tuple(np.broadcast_arrays(*arrays)),
         gradient=False,
-        cases=lambda rng: iter([((rng.uniform(-2, 2, (3, 1)), rng.uniform(-2, 2, 4)), {})]),
-        reference=lambda *arrays: tuple(np.broadcast_arrays(*arrays)),
     )
 )
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -233,7 +234,7 @@ def _product(*vectors: Any) -> Any:
     return np.array(list(itertools.product(first, *rest))) if rest else first
 
 
-@composite(domain=Domain(cases=_product_cases, reference=_product))
+@composite(domain=compared(_product_cases, _product))
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """Returns all tuples of one element of each vector, the last vector fastest: (n, number of tensors), or the vector
     itself if there is one. Raises ShapeError for no tensors, or one that is no vector.
@@ -300,10 +301,8 @@ def _triangle_cases(rng: np.random.Generator) -> Any:
 
 
 @computed(
-    domain=Domain(
-        cases=_triangle_cases,
-        reference=lambda row, col, offset=0: np.stack(np.tril_indices(row, offset, col)),
-        gradient=False,
+    domain=compared(
+        _triangle_cases, lambda row, col, offset=0: np.stack(np.tril_indices(row, offset, col)), gradient=False
     )
 )
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = "int64", device: Any = None) -> Tensor:
@@ -312,10 +311,8 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = "int64", d
 
 
 @computed(
-    domain=Domain(
-        cases=_triangle_cases,
-        reference=lambda row, col, offset=0: np.stack(np.triu_indices(row, offset, col)),
-        gradient=False,
+    domain=compared(
+        _triangle_cases, lambda row, col, offset=0: np.stack(np.triu_indices(row, offset, col)), gradient=False
     )
 )
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = "int64", device: Any = None) -> Tensor:
@@ -362,7 +359,7 @@ def _window_domain(function: Any) -> Domain:
     def reference(window_length: int, periodic: bool = True) -> Any:
         return function(window_length + 1)[:-1] if periodic and window_length > 1 else function(window_length)
 
-    return Domain(cases=cases, reference=reference, gradient=False)
+    return compared(cases, reference, gradient=False)
 
 
 @computed(domain=_window_domain(np.hanning))

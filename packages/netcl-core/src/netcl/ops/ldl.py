@@ -9,10 +9,10 @@ import numpy as np
 
 from netcl.core.dtypes import promote
 from netcl.core.errors import ShapeError, SingularMatrixError
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
-from netcl.ops.factorizations import host, like, require_matrix
-from netcl.ops.table import composite, computed, engine_of
+from netcl.ops.domains import Cases, compared
+from netcl.ops.factorizations import derived, host, lapack, like, require_matrix
+from netcl.ops.table import engine_of
 
 _GROWTH = (1 + math.sqrt(17)) / 8
 
@@ -82,14 +82,14 @@ def _symmetric(rng: np.random.Generator, *shape: int) -> Any:
     return x + np.swapaxes(x, -1, -2)
 
 
-@computed(
-    name="linalg_ldl_factor_ex", dtypes="floating", amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter([((_symmetric(rng, *shape),), {}) for shape in ((3, 3), (2, 5, 5))]),
-        reference=lambda x: _factored(x),
+@lapack(
+    "linalg_ldl_factor_ex",
+    compared(
+        lambda rng: iter([((_symmetric(rng, *shape),), {}) for shape in ((3, 3), (2, 5, 5))]),
+        lambda x: _factored(x),
         gradient=False,
     ),
-)  # fmt: skip
+)
 def ldl_factor_ex(x: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> tuple[Tensor, Tensor, Tensor]:
     """``ldl_factor``, and an int32 for each matrix: 0, or the first pivot that is zero. Raises SingularMatrixError for
     such a matrix with ``check_errors``.
@@ -102,14 +102,14 @@ def ldl_factor_ex(x: Tensor, *, hermitian: bool = False, check_errors: bool = Fa
     return like(x, ld), like(x, pivots, "int32"), like(x, info, "int32")
 
 
-@composite(
-    name="linalg_ldl_factor", amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter([((_symmetric(rng, *shape),), {}) for shape in ((4, 4), (2, 3, 3))]),
-        reference=lambda x: _factored(x)[:2],
+@derived(
+    "linalg_ldl_factor",
+    compared(
+        lambda rng: iter([((_symmetric(rng, *shape),), {}) for shape in ((4, 4), (2, 3, 3))]),
+        lambda x: _factored(x)[:2],
         gradient=False,
     ),
-)  # fmt: skip
+)
 def ldl_factor(x: Tensor, *, hermitian: bool = False) -> tuple[Tensor, Tensor]:
     """(LD, pivots) of a symmetric x (..., n, n); its lower triangle is read: D with blocks of one or two rows on the
     diagonal, L below it. pivots, int32 and from 1, name the row that was exchanged; both rows of a block of two have it
@@ -150,10 +150,7 @@ def _solve_cases(rng: np.random.Generator) -> Cases:
         yield (ld, pivots, rng.uniform(-1, 1, columns)), {}
 
 
-@computed(
-    name="linalg_ldl_solve", dtypes="floating", amp="float32",
-    domain=Domain(cases=_solve_cases, reference=_solved, gradient=False),
-)  # fmt: skip
+@lapack("linalg_ldl_solve", compared(_solve_cases, _solved, gradient=False))
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
     """The X with A X = B for the symmetric A (..., n, n) that ``ldl_factor`` factored; B (..., n, k), where leading
     axes broadcast. No gradient. Raises ShapeError if the shapes do not match, SingularMatrixError if A is singular.

@@ -15,11 +15,11 @@ from netcl.core.engine.product import Product
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Load, cast, reduce
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
-from netcl.core.ops_table.dispatch import Cases, Domain, set_shape
+from netcl.core.ops_table.dispatch import Cases, set_shape
 from netcl.core.process.naming import refuse
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import diag
-from netcl.ops.domains import few
+from netcl.ops.domains import compared, few
 from netcl.ops.elementwise import add, mul
 from netcl.ops.elementwise import cast as cast_op
 from netcl.ops.reduce import sum as sum_op
@@ -81,9 +81,7 @@ def _matmul_product(
     return Product(left, right, a.dtype, transpose_a, transpose_b, shape=final)
 
 
-@multiplied(
-    _matmul_product, amp="half", domain=Domain(cases=_matmul_cases, reference=_matmul_reference), forms="x.* x.mm x.mv"
-)
+@multiplied(_matmul_product, amp="half", domain=compared(_matmul_cases, _matmul_reference), forms="x.* x.mm x.mv")
 def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
     """Returns a @ b by NumPy's rules: vectors, matrices, stacks of matrices with leading axes that broadcast; dtypes
     are promoted.
@@ -246,11 +244,7 @@ def build_matmul_kernel(context: Any = None, tile: int = 16, dtype: str = "float
     return spec, None if context is None else PrimitiveBuilder(dtype).build(context, spec)
 
 
-@composite(
-    amp="half",
-    domain=Domain(cases=_pairs(((2, 3, 5), (2, 5, 4)), ((0, 2, 3), (0, 3, 2))), reference=np.matmul),
-    forms=METHOD,
-)
+@composite(amp="half", domain=compared(_pairs(((2, 3, 5), (2, 5, 4)), ((0, 2, 3), (0, 3, 2))), np.matmul), forms=METHOD)
 def bmm(a: Tensor, b: Tensor) -> Tensor:
     """Returns the products of two stacks of matrices, (B, M, K) and (B, K, N)."""
     if a.ndim != 3 or b.ndim != 3 or a.shape[0] != b.shape[0]:
@@ -258,7 +252,7 @@ def bmm(a: Tensor, b: Tensor) -> Tensor:
     return matmul(a, b)  # type: ignore[no-any-return]
 
 
-@composite(amp="half", domain=Domain(cases=_pairs(((3, 5), (5, 4))), reference=np.matmul))
+@composite(amp="half", domain=compared(_pairs(((3, 5), (5, 4))), np.matmul))
 def mm(a: Tensor, b: Tensor) -> Tensor:
     """Returns the product of two matrices, (M, K) and (K, N)."""
     if a.ndim != 2 or b.ndim != 2:
@@ -266,7 +260,7 @@ def mm(a: Tensor, b: Tensor) -> Tensor:
     return matmul(a, b)  # type: ignore[no-any-return]
 
 
-@composite(amp="half", domain=Domain(cases=_pairs(((3, 5), (5,))), reference=np.matmul))
+@composite(amp="half", domain=compared(_pairs(((3, 5), (5,))), np.matmul))
 def mv(a: Tensor, b: Tensor) -> Tensor:
     """Returns the product of a matrix (M, K) and a vector (K,)."""
     if a.ndim != 2 or b.ndim != 1:
@@ -290,7 +284,7 @@ def _linear_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Pr
     return Product(rows, weight.shape, dtype, transpose_b=True, added=added, shape=(*x.shape[:-1], weight.shape[0]))
 
 
-@multiplied(_linear_product, amp="half", domain=Domain(cases=_linear_cases, reference=lambda x, w, b=0.0: x @ w.T + b))
+@multiplied(_linear_product, amp="half", domain=compared(_linear_cases, lambda x, w, b=0.0: x @ w.T + b))
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Returns x @ weight.T + bias: x (..., in), weight (out, in), bias (out,); gives (..., out)."""
     engine = engine_of("linear", x, weight, bias)
@@ -331,7 +325,7 @@ def _promoted(op: str, a: Tensor, b: Tensor) -> str:
     return promote(a.dtype, b.dtype)
 
 
-@composite(amp="half", domain=Domain(cases=_pairs(((3,), (4,)), ((0,), (2,))), reference=np.outer), forms="x.* x.ger")
+@composite(amp="half", domain=compared(_pairs(((3,), (4,)), ((0,), (2,))), np.outer), forms="x.* x.ger")
 def outer(a: Tensor, b: Tensor) -> Tensor:
     """Returns the products of all pairs of two vectors: (n,) and (m,) give (n, m)."""
     if a.ndim != 1 or b.ndim != 1:
@@ -339,7 +333,7 @@ def outer(a: Tensor, b: Tensor) -> Tensor:
     return mul(reshape(a, (a.shape[0], 1)), b)  # type: ignore[no-any-return]
 
 
-@composite(amp="half", domain=Domain(cases=_pairs(((5,), (5,)), ((3, 5), (5,))), reference=np.dot))
+@composite(amp="half", domain=compared(_pairs(((5,), (5,)), ((3, 5), (5,))), np.dot))
 def dot(a: Tensor, b: Tensor) -> Tensor:
     """Returns the inner product of two vectors (0-d), or the product of matrices."""
     if a.ndim > 2 or b.ndim > 2:
@@ -347,9 +341,7 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
     return matmul(a, b)  # type: ignore[no-any-return]
 
 
-@composite(
-    domain=Domain(cases=lambda rng: iter([((rng.uniform(-1, 1, (3, 4)),), {})]), reference=np.trace), forms=METHOD
-)
+@composite(domain=compared(lambda rng: iter([((rng.uniform(-1, 1, (3, 4)),), {})]), np.trace), forms=METHOD)
 def trace(x: Tensor, diagonal: int = 0) -> Tensor:
     """Returns the sum of a matrix's diagonal."""
     if x.ndim != 2:
@@ -397,9 +389,7 @@ def _added(op: str, rank: int, x: Tensor, a: Tensor, b: Tensor, beta: float, alp
     return weighted_sum(x, product, beta=beta, alpha=alpha)  # type: ignore[no-any-return]
 
 
-@composite(
-    amp="half", domain=Domain(cases=_scaled_cases((3, 4), (3, 5), (5, 4)), reference=_added_reference), forms=WRITTEN
-)
+@composite(amp="half", domain=compared(_scaled_cases((3, 4), (3, 5), (5, 4)), _added_reference), forms=WRITTEN)
 def addmm(x: Tensor, a: Tensor, b: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
     """Returns beta x + alpha a @ b for matrices a (M, K) and b (K, N); x broadcasts to (M, N), and is ignored at beta
     0. beta and alpha of whole numbers are whole, without the digits after the point.
@@ -407,11 +397,7 @@ def addmm(x: Tensor, a: Tensor, b: Tensor, beta: float = 1.0, alpha: float = 1.0
     return _added("addmm", 2, x, a, b, beta, alpha)
 
 
-@composite(
-    amp="half",
-    domain=Domain(cases=_scaled_cases((2, 3, 4), (2, 3, 5), (2, 5, 4)), reference=_added_reference),
-    forms=WRITTEN,
-)
+@composite(amp="half", domain=compared(_scaled_cases((2, 3, 4), (2, 3, 5), (2, 5, 4)), _added_reference), forms=WRITTEN)
 def baddbmm(x: Tensor, a: Tensor, b: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
     """Returns beta x + alpha a @ b for stacks a (B, M, K), b (B, K, N); x broadcasts to (B, M, N), as in ``addmm``."""
     return _added("baddbmm", 3, x, a, b, beta, alpha)
@@ -426,7 +412,7 @@ def _tensordot_cases(rng: np.random.Generator) -> Cases:
     yield of((2, 3), (4,)), {"axes": 0}
 
 
-@composite(amp="half", domain=Domain(cases=_tensordot_cases, reference=np.tensordot))
+@composite(amp="half", domain=compared(_tensordot_cases, np.tensordot))
 def tensordot(a: Tensor, b: Tensor, axes: Any = 2) -> Tensor:
     """Returns the sum of products over axes of both: the last ``axes`` of a with the first of b, or the axes of a and
     of b that ``axes`` names in two lists. An axis of length 1 fits one of any length.
@@ -458,11 +444,7 @@ def _permuted(x: Tensor, order: list[int]) -> Tensor:
     return x if order == sorted(order) else permute(x, order)
 
 
-@composite(
-    amp="half",
-    domain=Domain(cases=_pairs(((2, 3), (4, 2)), ((2, 3), (4,)), ((), (2, 2))), reference=np.kron),
-    forms=METHOD,
-)
+@composite(amp="half", domain=compared(_pairs(((2, 3), (4, 2)), ((2, 3), (4,)), ((), (2, 2))), np.kron), forms=METHOD)
 def kron(a: Tensor, b: Tensor) -> Tensor:
     """Returns the Kronecker product: every element of a times all of b, (a0, a1) and (b0, b1) give (a0 b0, a1 b1)."""
     rank = max(a.ndim, b.ndim)
@@ -482,7 +464,7 @@ def _bilinear_cases(rng: np.random.Generator) -> Cases:
         yield (*operands, *([rng.uniform(-1, 1, 5)] if bias else [])), {}
 
 
-@composite(amp="half", domain=Domain(cases=_bilinear_cases, reference=_bilinear_reference))
+@composite(amp="half", domain=compared(_bilinear_cases, _bilinear_reference))
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Returns y_k = input1^T W_k input2 + b_k: (..., in1) and (..., in2) with weight (out, in1, in2) give (..., out).
     Raises ShapeError if the shapes do not match.

@@ -10,14 +10,16 @@ import numpy as np
 
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, ShapeError, SingularMatrixError
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part, tril, triu
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import add, cast, div, mul, where
 from netcl.ops.factorizations import (
     cholesky,
+    derived,
     host,
     inv,
+    lapack,
     like,
     require_matrix,
     solution,
@@ -76,9 +78,9 @@ def _permutations(pivots: Any, m: int) -> Any:
 
 @computed(
     name="linalg_permutation",
-    domain=Domain(
-        cases=lambda rng: iter([((np.array([3, 2, 3], np.int32),), {}), ((np.array([[2, 2], [1, 2]], np.int32),), {})]),
-        reference=lambda pivots: _permutations(pivots, pivots.shape[-1]),
+    domain=compared(
+        lambda rng: iter([((np.array([3, 2, 3], np.int32),), {}), ((np.array([[2, 2], [1, 2]], np.int32),), {})]),
+        lambda pivots: _permutations(pivots, pivots.shape[-1]),
         gradient=False,
     ),
 )
@@ -98,9 +100,7 @@ def _lu_cases(rng: np.random.Generator) -> Cases:
     yield (well_conditioned(rng, 3, 3),), {"pivot": False}
 
 
-@computed(
-    name="linalg_lu_factor", dtypes="floating", amp="float32", domain=Domain(cases=_lu_cases, reference=_factored)
-)  # fmt: skip
+@lapack("linalg_lu_factor", compared(_lu_cases, _factored))
 def lu_factor(x: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor]:
     """Returns (LU, pivots) of x (..., m, n): L below the diagonal of the first, without its ones, and U above; row i of
     x was exchanged with row pivots[i], int32 and from 1, one after the other. Without ``pivot`` no row is.
@@ -118,9 +118,9 @@ def _identity(x: Tensor, rows: int, columns: int) -> Tensor:
 
 @composite(
     name="linalg_lu_parts",
-    domain=Domain(
-        cases=lambda rng: iter([((rng.uniform(-1, 1, shape),), {}) for shape in ((3, 3), (2, 4, 3), (3, 4))]),
-        reference=lambda x: (
+    domain=compared(
+        lambda rng: iter([((rng.uniform(-1, 1, shape),), {}) for shape in ((3, 3), (2, 4, 3), (3, 4))]),
+        lambda x: (
             (np.tril(x, -1) + np.eye(*x.shape[-2:]))[..., : min(x.shape[-2:])],
             np.triu(x)[..., : min(x.shape[-2:]), :],
         ),
@@ -151,7 +151,7 @@ def _square_cases(rng: np.random.Generator) -> Cases:
         yield (well_conditioned(rng, *shape)[..., ::-1, :].copy(),), {}
 
 
-@composite(name="linalg_lu", amp="float32", domain=Domain(cases=_square_cases, reference=_lu, second=False))
+@derived("linalg_lu", compared(_square_cases, _lu, second=False))
 def lu(x: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """Returns (P, L, U) with x = P L U: P (..., m, m) a permutation, L (..., m, k) lower triangular with ones on its
     diagonal, U (..., k, n) upper triangular, k = min(m, n). Without ``pivot`` P is the identity.
@@ -173,9 +173,7 @@ def _lu_solve_reference(packed: Any, pivots: Any, b: Any, left: bool = True, adj
     return solution(x, b, left)
 
 
-@composite(
-    name="linalg_lu_solve", amp="float32", domain=Domain(cases=_lu_solve_cases, reference=_lu_solve_reference)
-)  # fmt: skip
+@derived("linalg_lu_solve", compared(_lu_solve_cases, _lu_solve_reference))
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """Returns the X with A X = B, or X A = B if not ``left``, for the square A with the factors of ``lu_factor``;
     with ``adjoint`` for its transpose. Leading axes broadcast. Raises ShapeError if the shapes do not match.
@@ -275,11 +273,14 @@ def _triangle(x: Any, upper: bool = False) -> Any:
     return transposed(lower) if upper else lower
 
 
-@composite(
-    name="linalg_cholesky_ex", amp="float32",
-    domain=Domain(cases=lambda rng: iter([((_spoiled(rng),), {}), ((_spoiled(rng)[0],), {"upper": True})]),
-                  reference=_ex_reference(_triangle, _not_positive), gradient=False),
-)  # fmt: skip
+@derived(
+    "linalg_cholesky_ex",
+    compared(
+        lambda rng: iter([((_spoiled(rng),), {}), ((_spoiled(rng)[0],), {"upper": True})]),
+        _ex_reference(_triangle, _not_positive),
+        gradient=False,
+    ),
+)
 def cholesky_ex(x: Tensor, *, upper: bool = False, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     """Returns ``cholesky``, NaN for matrices that are not positive definite, and an int32 for each matrix: 0, or the
     order of the first leading minor that is not positive. Raises SingularMatrixError for such a matrix with
@@ -293,11 +294,14 @@ def cholesky_ex(x: Tensor, *, upper: bool = False, check_errors: bool = False) -
     return _or_nan(x, info, factor) if info.any() else factor, like(x, info, "int32")
 
 
-@composite(
-    name="linalg_inv_ex", amp="float32",
-    domain=Domain(cases=lambda rng: iter([((_spoiled(rng),), {}), ((_spoiled(rng)[0],), {})]),
-                  reference=_ex_reference(np.linalg.inv, _zero_pivots), gradient=False),
-)  # fmt: skip
+@derived(
+    "linalg_inv_ex",
+    compared(
+        lambda rng: iter([((_spoiled(rng),), {}), ((_spoiled(rng)[0],), {})]),
+        _ex_reference(np.linalg.inv, _zero_pivots),
+        gradient=False,
+    ),
+)
 def inv_ex(x: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     """Returns ``inv``, NaN for singular matrices, and an int32 for each matrix: 0, or the first row without a pivot.
     Raises SingularMatrixError for a singular matrix with ``check_errors``.
@@ -310,11 +314,14 @@ def inv_ex(x: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     return _or_nan(x, info, inverse) if info.any() else inverse, like(x, info, "int32")
 
 
-@composite(
-    name="linalg_solve_ex", amp="float32",
-    domain=Domain(cases=lambda rng: iter([((_spoiled(rng), rng.uniform(-1, 1, (2, 3, 2))), {})]),
-                  reference=_ex_reference(np.linalg.solve, _zero_pivots), gradient=False),
-)  # fmt: skip
+@derived(
+    "linalg_solve_ex",
+    compared(
+        lambda rng: iter([((_spoiled(rng), rng.uniform(-1, 1, (2, 3, 2))), {})]),
+        _ex_reference(np.linalg.solve, _zero_pivots),
+        gradient=False,
+    ),
+)
 def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     """Returns ``solve``, NaN for singular matrices, and an int32 for each matrix as in ``inv_ex``."""
     op = "linalg_solve_ex"
@@ -329,11 +336,14 @@ def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = Fa
     return where(good, solved, math.nan), like(a, info, "int32")
 
 
-@composite(
-    name="linalg_lu_factor_ex", amp="float32",
-    domain=Domain(cases=lambda rng: iter([((_spoiled(rng),), {})]),
-                  reference=lambda x, pivot=True: (*_factored(x, pivot), _zero_pivots(x)), gradient=False),
-)  # fmt: skip
+@derived(
+    "linalg_lu_factor_ex",
+    compared(
+        lambda rng: iter([((_spoiled(rng),), {})]),
+        lambda x, pivot=True: (*_factored(x, pivot), _zero_pivots(x)),
+        gradient=False,
+    ),
+)
 def lu_factor_ex(x: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, Tensor, Tensor]:
     """Returns ``lu_factor``, and an int32 for each matrix: 0, or the first zero on the diagonal of U. Raises
     SingularMatrixError for such a matrix with ``check_errors``.
@@ -363,9 +373,7 @@ def _triangular(a: Any, b: Any, upper: bool, left: bool = True, unitriangular: b
     return solution(kept, b, left)
 
 
-@composite(
-    name="linalg_solve_triangular", amp="float32", domain=Domain(cases=_triangular_cases, reference=_triangular)
-)  # fmt: skip
+@derived("linalg_solve_triangular", compared(_triangular_cases, _triangular))
 def solve_triangular(a: Tensor, b: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
     """Returns the X with a X = b, or X a = b if not ``left``, for a triangular a (..., n, n); only its upper or lower
     triangle is read; with ``unitriangular`` its diagonal counts as ones. Leading axes broadcast.
@@ -390,10 +398,7 @@ def _condition_cases(rng: np.random.Generator) -> Cases:
     yield (well_conditioned(rng, 4, 3),), {}
 
 
-@composite(
-    name="linalg_cond", amp="float32",
-    domain=Domain(cases=_condition_cases, reference=lambda x, p=None: np.linalg.cond(x, p), second=False),
-)  # fmt: skip
+@derived("linalg_cond", compared(_condition_cases, lambda x, p=None: np.linalg.cond(x, p), second=False))
 def cond(x: Tensor, p: Any = None) -> Tensor:
     """Returns the condition number of x (..., n, n) in the norm ``p`` of ``matrix_norm``: the norm times the norm of
     the inverse, infinite for a singular matrix. None and 2 are the largest singular value over the smallest, also of x
@@ -413,12 +418,18 @@ def cond(x: Tensor, p: Any = None) -> Tensor:
     return where(like(x, bad, "bool"), math.inf, product) if bad.any() else product  # type: ignore[no-any-return]
 
 
-@composite(
-    name="linalg_tensorinv", amp="float32",
-    domain=Domain(cases=lambda rng: iter([((well_conditioned(rng, 6, 6).reshape(2, 3, 6),), {}),
-                                          ((well_conditioned(rng, 6, 6).reshape(6, 3, 2),), {"ind": 1})]),
-                  reference=lambda x, ind=2: np.linalg.tensorinv(x, ind)),
-)  # fmt: skip
+@derived(
+    "linalg_tensorinv",
+    compared(
+        lambda rng: iter(
+            [
+                ((well_conditioned(rng, 6, 6).reshape(2, 3, 6),), {}),
+                ((well_conditioned(rng, 6, 6).reshape(6, 3, 2),), {"ind": 1}),
+            ]
+        ),
+        lambda x, ind=2: np.linalg.tensorinv(x, ind),
+    ),
+)
 def tensorinv(x: Tensor, ind: int = 2) -> Tensor:
     """Returns the inverse of x as a matrix of its first ``ind`` axes by the others: their axes in front, then the first
     ones. Raises ShapeError unless both have as many elements, SingularMatrixError if there is none.
@@ -436,10 +447,7 @@ def _tensor_cases(rng: np.random.Generator) -> Cases:
     yield (well_conditioned(rng, 6, 6).reshape(2, 6, 3), rng.uniform(-1, 1, (2, 3))), {"dims": (1,)}
 
 
-@composite(
-    name="linalg_tensorsolve", amp="float32",
-    domain=Domain(cases=_tensor_cases, reference=lambda a, b, dims=None: np.linalg.tensorsolve(a, b, dims)),
-)  # fmt: skip
+@derived("linalg_tensorsolve", compared(_tensor_cases, lambda a, b, dims=None: np.linalg.tensorsolve(a, b, dims)))
 def tensorsolve(a: Tensor, b: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """Returns the X with tensordot(a, X, X.ndim) = b; ``dims`` of a are moved to its end first. Only the elements of b
     count, not their axes. Raises ShapeError if the sizes do not match, SingularMatrixError if there is no solution.
@@ -461,9 +469,10 @@ def _chain_cases(rng: np.random.Generator) -> Cases:
 
 
 @composite(
-    name="linalg_multi_dot", amp="half",
-    domain=Domain(cases=_chain_cases, reference=lambda tensors: np.linalg.multi_dot(tensors), gradient=False),
-)  # fmt: skip
+    name="linalg_multi_dot",
+    amp="half",
+    domain=compared(_chain_cases, lambda tensors: np.linalg.multi_dot(tensors), gradient=False),
+)
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """Returns the product of two or more matrices, in the order with the fewest multiplications; the first and the last
     may be vectors. Raises ShapeError if the lengths do not match.

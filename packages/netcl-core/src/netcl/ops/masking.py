@@ -10,9 +10,9 @@ from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Load, apply
 from netcl.core.layout import broadcast_shapes, contiguous_strides
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import cast, where
 from netcl.ops.index import take_at
 from netcl.ops.shape import expand, reshape
@@ -41,7 +41,7 @@ def _fill_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-1, 1, (3, 4)), rng.random((3, 1)) > 0.5), {"value": 2.0}
 
 
-@composite(domain=Domain(cases=_fill_cases, reference=lambda x, mask, value: np.where(mask, value, x)), forms=WRITTEN)
+@composite(domain=compared(_fill_cases, lambda x, mask, value: np.where(mask, value, x)), forms=WRITTEN)
 def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Returns x with ``value`` (a number or a 0-d tensor) where the mask is true; x and the mask broadcast."""
     engine_of("masked_fill", x, mask)
@@ -52,11 +52,11 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 @composite(
-    domain=Domain(
-        cases=lambda rng: iter(
+    domain=compared(
+        lambda rng: iter(
             [((rng.uniform(-1, 1, (3, 4)),), {"value": 2.5}), ((rng.uniform(-1, 1, ()),), {"value": 1.0})]
         ),
-        reference=lambda x, value: np.full_like(x, value),
+        lambda x, value: np.full_like(x, value),
     )
 )
 def fill(x: Tensor, value: Any) -> Tensor:
@@ -85,7 +85,7 @@ def _masked_reference(x: Any, mask: Any) -> Any:
     return x[mask]
 
 
-@composite(domain=Domain(cases=_masked_cases, reference=_masked_reference), forms=METHOD)
+@composite(domain=compared(_masked_cases, _masked_reference), forms=METHOD)
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     """Returns the elements of x where the mask is true, (n,), in order; the two broadcast to each other.
 
@@ -116,7 +116,7 @@ def _nonzero_reference(x: Any, as_tuple: bool = False) -> Any:
     return np.nonzero(x) if as_tuple else np.argwhere(x)
 
 
-@computed(domain=Domain(cases=_nonzero_cases, reference=_nonzero_reference, gradient=False), forms=METHOD)
+@computed(domain=compared(_nonzero_cases, _nonzero_reference, gradient=False), forms=METHOD)
 def nonzero(x: Tensor, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """Returns the positions of nonzero elements, in order: int64 (n, rank), or ``as_tuple`` one (n,) per axis.
 

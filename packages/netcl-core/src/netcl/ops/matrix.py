@@ -12,12 +12,12 @@ import numpy as np
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.layout import broadcast_shapes, normalize_axes
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import flip, part
+from netcl.ops.domains import compared
 from netcl.ops.elementwise import abs as absolute
 from netcl.ops.elementwise import add, cast, clone, mul, sub, where
-from netcl.ops.factorizations import inv, slogdet, svdvals, transposed, well_conditioned
+from netcl.ops.factorizations import derived, inv, slogdet, svdvals, transposed, well_conditioned
 from netcl.ops.linalg import matmul
 from netcl.ops.reduce import amax, amin, norm
 from netcl.ops.reduce import sum as sum_of
@@ -49,10 +49,7 @@ def _vector_norm(x: Any, ord: float = 2, axis: Any = None, keepdims: bool = Fals
     return (np.abs(x) ** ord).sum(axis, keepdims=keepdims) ** (1 / ord)
 
 
-@composite(
-    name="linalg_vector_norm", amp="float32",
-    domain=Domain(cases=_norm_cases, reference=_vector_norm, second=False),
-)  # fmt: skip
+@derived("linalg_vector_norm", compared(_norm_cases, _vector_norm, second=False))
 def vector_norm(x: Tensor, ord: float = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """Returns (sum |x|^ord)^(1/ord) over ``axis`` (None: all); ord inf and -inf are the extremes of |x|, 0 counts
     nonzeros.
@@ -72,10 +69,7 @@ def _matrix_norm(x: Any, ord: Any = "fro", axis: Any = (-2, -1), keepdims: bool 
     return np.linalg.norm(x, ord, axis, keepdims)
 
 
-@composite(
-    name="linalg_matrix_norm", amp="float32",
-    domain=Domain(cases=_matrix_norm_cases, reference=_matrix_norm, second=False),
-)  # fmt: skip
+@derived("linalg_matrix_norm", compared(_matrix_norm_cases, _matrix_norm, second=False))
 def matrix_norm(
     x: Tensor, ord: Any = "fro", axis: Sequence[int] = (-2, -1), keepdims: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -111,20 +105,20 @@ def matrix_norm(
     return reshape(norms, tuple(n for a, n in enumerate(x.shape) if a not in (rows, columns)))  # type: ignore[no-any-return]
 
 
-@composite(
-    name="linalg_norm", amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter(
+@derived(
+    "linalg_norm",
+    compared(
+        lambda rng: iter(
             [
                 ((well_conditioned(rng, 3, 4),), {}),
                 ((well_conditioned(rng, 3, 4),), {"ord": "nuc"}),
                 ((well_conditioned(rng, 3, 4),), {"ord": 1, "axis": 0}),
             ]
         ),
-        reference=lambda x, ord=None, axis=None, keepdims=False: np.linalg.norm(x, ord, axis, keepdims),
+        lambda x, ord=None, axis=None, keepdims=False: np.linalg.norm(x, ord, axis, keepdims),
         second=False,
     ),
-)  # fmt: skip
+)
 def matrix_or_vector_norm(
     x: Tensor, ord: Any = None, axis: Any = None, keepdims: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -154,12 +148,13 @@ def _power_cases(rng: np.random.Generator) -> Any:
         yield (well_conditioned(rng, 2, 3, 3) / 2,), {"n": n}
 
 
-@composite(
-    name="linalg_matrix_power", amp="float32",
-    domain=Domain(
-        cases=lambda rng: (case for case in _power_cases(rng) if case[1]["n"] != 0),
-        reference=lambda x, n: np.linalg.matrix_power(x, n),
-    ), forms="x.matrix_power",)  # fmt: skip
+@derived(
+    "linalg_matrix_power",
+    compared(
+        lambda rng: (case for case in _power_cases(rng) if case[1]["n"] != 0), lambda x, n: np.linalg.matrix_power(x, n)
+    ),
+    "x.matrix_power",
+)
 def matrix_power(x: Tensor, n: int) -> Tensor:
     """Returns x (..., k, k) to a power: x^n by repeated squaring, the identity for 0, of the inverse if n < 0."""
     op = "linalg_matrix_power"
@@ -194,9 +189,9 @@ def _exponential(x: Any) -> Any:
 
 @composite(
     amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter([((rng.uniform(-1, 1, shape),), {}) for shape in ((3, 3), (2, 2, 2), (1, 1))]),
-        reference=_exponential,
+    domain=compared(
+        lambda rng: iter([((rng.uniform(-1, 1, shape),), {}) for shape in ((3, 3), (2, 2, 2), (1, 1))]),
+        _exponential,
         second=False,
     ),
     forms=METHOD,
@@ -224,27 +219,27 @@ def matrix_exp(x: Tensor) -> Tensor:
     return result  # type: ignore[no-any-return]
 
 
-@composite(
-    name="logdet", amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter([((well_conditioned(rng, 2, 3, 3),), {})]),
-        reference=lambda x: np.linalg.slogdet(x)[1],
-    ), forms=METHOD,)  # fmt: skip
+@derived(
+    "logdet",
+    compared(lambda rng: iter([((well_conditioned(rng, 2, 3, 3),), {})]), lambda x: np.linalg.slogdet(x)[1]),
+    METHOD,
+)
 def logdet(x: Tensor) -> Tensor:
     """Returns the logarithm of the determinant of x (..., n, n): NaN if that is negative, -inf if it is zero."""
     sign, logarithm = slogdet(x)
     return where(sign < 0, float("nan"), logarithm)  # type: ignore[no-any-return]
 
 
-@composite(
-    name="linalg_vander", amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter([((rng.uniform(-2, 2, shape),), n) for shape, n in (
-            ((4,), {}), ((2, 3), {"N": 5}), ((3,), {"N": 1}))]),
-        reference=lambda x, N=None: x[..., None] ** np.arange(x.shape[-1] if N is None else N),
+@derived(
+    "linalg_vander",
+    compared(
+        lambda rng: iter(
+            [((rng.uniform(-2, 2, shape),), n) for shape, n in (((4,), {}), ((2, 3), {"N": 5}), ((3,), {"N": 1}))]
+        ),
+        lambda x, N=None: x[..., None] ** np.arange(x.shape[-1] if N is None else N),
         second=False,
     ),
-)  # fmt: skip
+)
 def vandermonde(x: Tensor, *, N: int | None = None) -> Tensor:
     """Returns the powers 0 to N - 1 of each element, in a new last axis: (..., n) gives (..., n, N); N is n by default.
     A 0-d tensor is a vector of one element. Raises ShapeError for a negative N.
@@ -266,9 +261,9 @@ def vandermonde(x: Tensor, *, N: int | None = None) -> Tensor:
 
 @composite(
     amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter([((rng.uniform(-2, 2, 4),), n) for n in ({}, {"N": 3, "increasing": True}, {"N": 6})]),
-        reference=np.vander,
+    domain=compared(
+        lambda rng: iter([((rng.uniform(-2, 2, 4),), n) for n in ({}, {"N": 3, "increasing": True}, {"N": 6})]),
+        np.vander,
         second=False,
     ),
 )
@@ -339,9 +334,9 @@ def _pairs(*pairs: tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]) -> A
 
 @composite(
     name="linalg_cross",
-    domain=Domain(
-        cases=_pairs(((3,), (3,), {}), ((2, 3), (3,), {}), ((3, 4), (3, 4), {"axis": 0})),
-        reference=lambda a, b, axis=-1: (
+    domain=compared(
+        _pairs(((3,), (3,), {}), ((2, 3), (3,), {}), ((3, 4), (3, 4), {"axis": 0})),
+        lambda a, b, axis=-1: (
             np.cross(a, b, axis=axis) if a.ndim == b.ndim else np.cross(a, np.broadcast_to(b, a.shape), axis=axis)
         ),
     ),
@@ -366,9 +361,9 @@ def cross(a: Tensor, b: Tensor, *, axis: int = -1) -> Tensor:
 
 @composite(
     name="linalg_vecdot",
-    domain=Domain(
-        cases=_pairs(((5,), (5,), {}), ((2, 3), (3,), {}), ((3, 4), (3, 4), {"axis": 0})),
-        reference=lambda a, b, axis=-1: (a * b).sum(axis),
+    domain=compared(
+        _pairs(((5,), (5,), {}), ((2, 3), (3,), {}), ((3, 4), (3, 4), {"axis": 0})),
+        lambda a, b, axis=-1: (a * b).sum(axis),
     ),
 )
 def vecdot(a: Tensor, b: Tensor, *, axis: int = -1) -> Tensor:

@@ -8,9 +8,9 @@ import numpy as np
 
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.activation import leaky_relu, prelu
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import ge, mul
 from netcl.ops.random import dropout_apply, uniform
 from netcl.ops.table import OpFunction, composite, elementwise, engine_of
@@ -32,16 +32,12 @@ alpha_apply: OpFunction = elementwise(
     scale=1.0,
     shift=0.0,
     low=0.0,
-    domain=Domain(
-        cases=_masked,
-        reference=lambda x, mask, scale, shift, low: np.where(mask, x * scale + shift, low),
-    ),
+    domain=compared(_masked, lambda x, mask, scale, shift, low: np.where(mask, x * scale + shift, low)),
 )
 
 # Draws are tested by their statistics; the cases of the table are the calls that draw nothing.
-_STILL = Domain(
-    cases=lambda rng: iter([((rng.uniform(-1, 1, (2, 3, 4)),), {"p": 0.5, "training": False})]),
-    reference=lambda x, p, training: x,
+_STILL = compared(
+    lambda rng: iter([((rng.uniform(-1, 1, (2, 3, 4)),), {"p": 0.5, "training": False})]), lambda x, p, training: x
 )
 
 
@@ -106,9 +102,8 @@ def _slopes(rng: np.random.Generator) -> Cases:
 
 
 @composite(
-    domain=Domain(
-        cases=_slopes,
-        reference=lambda x, lower=1 / 8, upper=1 / 3, training=False: np.where(x > 0, x, x * (lower + upper) / 2),
+    domain=compared(
+        _slopes, lambda x, lower=1 / 8, upper=1 / 3, training=False: np.where(x > 0, x, x * (lower + upper) / 2)
     ),
     forms="nc.*_",
 )

@@ -14,8 +14,9 @@ from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce
 from netcl.core.expr import mean as mean_of
 from netcl.core.expr.statistics import standardized, widened
-from netcl.core.ops_table.dispatch import Cases, Domain, Space, evaluate
+from netcl.core.ops_table.dispatch import Cases, Space, evaluate
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.reduce import safe_root
 from netcl.ops.shape import reshape
 from netcl.ops.table import composite, expression
@@ -39,7 +40,7 @@ def _standardize_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (3, 2, 5)),), {"axes": (0, 2), "eps": 1e-3}
 
 
-@expression(amp="float32", domain=Domain(cases=_standardize_cases, reference=_standardize_reference))
+@expression(amp="float32", domain=compared(_standardize_cases, _standardize_reference))
 def standardize(
     x: Expr, weight: Expr | None = None, bias: Expr | None = None, axes: Any = (), eps: float = 1e-5, *, space: Space
 ) -> Expr:
@@ -63,7 +64,7 @@ def _batch_reference(x: Any, weight: Any = None, bias: Any = None, eps: float = 
     return y, x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
 
 
-@expression(amp="half", domain=Domain(cases=_batch_cases, reference=_batch_reference))
+@expression(amp="half", domain=compared(_batch_cases, _batch_reference))
 def batch_norm_training(
     x: Expr, weight: Expr | None = None, bias: Expr | None = None, eps: float = 1e-5, *, space: Space
 ) -> tuple[Expr, Expr, Expr]:
@@ -86,7 +87,7 @@ def _inference_reference(x: Any, mean: Any, var: Any, weight: Any = 1.0, bias: A
     return (x - mean) / np.sqrt(var + eps) * weight + bias
 
 
-@expression(amp="half", domain=Domain(cases=_inference_cases, reference=_inference_reference))
+@expression(amp="half", domain=compared(_inference_cases, _inference_reference))
 def batch_norm_inference(
     x: Expr, mean: Expr, var: Expr, weight: Expr | None = None, bias: Expr | None = None, eps: float = 1e-5
 ) -> Expr:
@@ -111,7 +112,7 @@ def _whole_batch_reference(
     return _inference_reference(x, mean, var, weight, bias, eps)
 
 
-@composite(amp="half", domain=Domain(cases=_whole_batch_cases, reference=_whole_batch_reference))
+@composite(amp="half", domain=compared(_whole_batch_cases, _whole_batch_reference))
 def batch_norm(
     x: Tensor,
     running_mean: Tensor | None = None,
@@ -208,7 +209,7 @@ def _trailing(
     return tuple(range(first, x.ndim))
 
 
-@composite(amp="float32", domain=Domain(cases=_layer_cases, reference=_layer_reference))
+@composite(amp="float32", domain=compared(_layer_cases, _layer_reference))
 def layer_norm(
     x: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
@@ -229,9 +230,9 @@ def _rms_cases(rng: np.random.Generator) -> Cases:
 
 @expression(
     amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter([((rng.uniform(-2, 2, (3, 5)), rng.uniform(0.5, 2, 5)), {"axes": (1,)})]),
-        reference=lambda x, weight, axes: _rms_reference(x, 5, weight),
+    domain=compared(
+        lambda rng: iter([((rng.uniform(-2, 2, (3, 5)), rng.uniform(0.5, 2, 5)), {"axes": (1,)})]),
+        lambda x, weight, axes: _rms_reference(x, 5, weight),
     ),
 )
 def rms_scale(x: Expr, weight: Expr | None = None, axes: Any = (), eps: float = 1e-6, *, space: Space) -> Expr:
@@ -240,7 +241,7 @@ def rms_scale(x: Expr, weight: Expr | None = None, axes: Any = (), eps: float = 
     return _affine(value * apply("rsqrt", mean_of(value * value, space.axes(axes)) + eps), weight, None, x)
 
 
-@composite(amp="float32", domain=Domain(cases=_rms_cases, reference=_rms_reference))
+@composite(amp="float32", domain=compared(_rms_cases, _rms_reference))
 def rms_norm(x: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float = 1e-6) -> Tensor:
     """Returns x / sqrt(mean(x^2) + eps) over the last axes, times weight (Zhang and Sennrich 2019)."""
     axes = _trailing("rms_norm", x, normalized_shape, weight)
@@ -259,7 +260,7 @@ def _group_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (3, 4)), 2), {}
 
 
-@composite(amp="float32", domain=Domain(cases=_group_cases, reference=_group_reference))
+@composite(amp="float32", domain=compared(_group_cases, _group_reference))
 def group_norm(
     x: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
@@ -283,7 +284,7 @@ def _instance_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (2, 3, 4, 5)), rng.uniform(0.5, 2, 3), rng.uniform(-1, 1, 3)), {}
 
 
-@composite(amp="float32", domain=Domain(cases=_instance_cases, reference=lambda x, w, b: _group_reference(x, 3, w, b)))
+@composite(amp="float32", domain=compared(_instance_cases, lambda x, w, b: _group_reference(x, 3, w, b)))
 def instance_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
     """Normalizes each channel of each sample of x (N, C, ...) over its spatial axes (Ulyanov et al. 2016).
 
@@ -303,11 +304,11 @@ def _l2_reference(x: Any, axis: Any = -1, eps: float = 1e-12) -> Any:
 
 @expression(
     amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter(
+    domain=compared(
+        lambda rng: iter(
             [((rng.uniform(-2, 2, (3, 5)),), {"axis": 1}), ((rng.uniform(-2, 2, (2, 3, 4)),), {"axis": (0, 2)})]
         ),
-        reference=_l2_reference,
+        _l2_reference,
     ),
 )
 def l2_normalize(x: Expr, axis: Any = -1, eps: float = 1e-12, *, space: Space) -> Expr:

@@ -11,13 +11,13 @@ import numpy as np
 from netcl.core.dtypes import canonical
 from netcl.core.engine.packed_formats import FORMATS, Format, format_of, unpacked
 from netcl.core.errors import ArgumentError, ShapeError
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.packed.tensor import PackedTensor
 from netcl.core.process.grad_mode import state
 from netcl.core.storage.data import requires_grad
 from netcl.core.tensor import Tensor
 from netcl.ops.activation import gelu, silu
 from netcl.ops.arrange import narrow
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import add, mul
 from netcl.ops.norm import rms_norm
 from netcl.ops.shape import reshape
@@ -66,7 +66,7 @@ def _checked(op: str, parts: tuple[Tensor, ...], format: str) -> tuple[list[Tens
     return [as_dtype(part, field.dtype) for part, field in zip(parts, row.fields)], rows, blocks * row.block
 
 
-@computed(domain=Domain(cases=_unpack_cases, reference=_unpack_reference, gradient=False))
+@computed(domain=compared(_unpack_cases, _unpack_reference, gradient=False))
 def packed_unpack(*parts: Tensor, format: str, dtype: Any = "float32") -> Tensor:
     """Returns the numbers (rows, columns) of a matrix in a packed format, from its parts (rows, elements), in the
     floating ``dtype``. Raises ArgumentError for another number of parts, ShapeError for other shapes.
@@ -95,10 +95,7 @@ def _by_x(call: Any, grad: Any) -> Mapping[str, Any]:
 
 
 @with_gradient(
-    _by_x,
-    {"x": ("parts",)},
-    domain=Domain(cases=_product_cases, reference=_product_reference, gradient=False),
-    dtypes="floating",
+    _by_x, {"x": ("parts",)}, domain=compared(_product_cases, _product_reference, gradient=False), dtypes="floating"
 )
 def packed_product(x: Tensor, *parts: Tensor, format: str, turned: bool = False) -> Tensor:
     """Returns x (m, columns) times the transpose of a packed matrix, from its parts (rows, elements); with ``turned``
@@ -147,7 +144,7 @@ def _fused_cases(rng: np.random.Generator) -> Cases:
             yield (x, *parts, *given), {"format": row.name, "extras": extras, "gate": gate}
 
 
-@computed(domain=Domain(cases=_fused_cases, reference=_fused_reference, gradient=False), dtypes="floating")
+@computed(domain=compared(_fused_cases, _fused_reference, gradient=False), dtypes="floating")
 def packed_fused(
     x: Tensor, *operands: Tensor, format: str, extras: tuple[str, ...], eps: float = 1e-6, gate: str = ""
 ) -> Tensor:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from netcl.core.errors import ArgumentError, ShapeError
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.storage.views import owned
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
+from netcl.ops.domains import Cases, compared
 from netcl.ops.shape import concatenate, expand, sampled, strided_scatter, strided_slice
 from netcl.ops.table import composite, computed, engine_of
 
@@ -98,7 +98,7 @@ def border(x: Tensor, pads: Any, mode: str) -> Tensor:
     return engine_of("border", x).border("forward", x, pads=pads, mode=mode)
 
 
-@computed(domain=Domain(cases=_adjoint_cases, reference=_border_adjoint))
+@computed(domain=compared(_adjoint_cases, _border_adjoint))
 def border_grad(grad_output: Tensor, pads: Any, mode: str) -> Tensor:
     """Returns the gradient of ``border`` by x: the gradients of each element and of its copies in the border, added in
     one order, in the dtype of ``grad_output``. Axes of that have before + n + after elements, the result's n.

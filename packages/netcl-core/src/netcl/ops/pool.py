@@ -11,6 +11,7 @@ import numpy as np
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.elementwise import abs, pow
 from netcl.ops.shape import reshape
 from netcl.ops.table import OpFunction, composite, computed, engine_of, floating
@@ -120,7 +121,7 @@ def positions_reference(x: Any, **attributes: Any) -> Any:
     return _max_reference(x, **attributes), positions.astype(np.int32)
 
 
-@computed(dtypes="numbers", name="max_pool", domain=Domain(cases=_all_ranks, reference=positions_reference))
+@computed(dtypes="numbers", name="max_pool", domain=compared(_all_ranks, positions_reference))
 def max_pool(
     x: Tensor, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -147,7 +148,7 @@ def _max_grad_reference(grad: Any, positions: Any, shape: Any, **attributes: Any
     return out.reshape(shape)
 
 
-@computed(dtypes="numbers", name="max_pool_grad", domain=Domain(cases=_max_grad_cases, reference=_max_grad_reference))
+@computed(dtypes="numbers", name="max_pool_grad", domain=compared(_max_grad_cases, _max_grad_reference))
 def max_pool_grad(
     grad_output: Tensor,
     indices: Tensor,
@@ -181,7 +182,7 @@ def _avg_cases(*ranks: int) -> Callable[[np.random.Generator], Cases]:
     return cases
 
 
-@computed(name="avg_pool", domain=Domain(cases=_avg_cases(1, 2, 3), reference=_avg_reference))
+@computed(name="avg_pool", domain=compared(_avg_cases(1, 2, 3), _avg_reference))
 def avg_pool(
     x: Tensor,
     kernel_size: Any = 2,
@@ -228,7 +229,7 @@ def _avg_grad_reference(grad: Any, shape: Any, **attributes: Any) -> Any:
     return out
 
 
-@computed(dtypes="numbers", name="avg_pool_grad", domain=Domain(cases=_avg_grad_cases, reference=_avg_grad_reference))
+@computed(dtypes="numbers", name="avg_pool_grad", domain=compared(_avg_grad_cases, _avg_grad_reference))
 def avg_pool_grad(
     grad_output: Tensor,
     shape: Any,
@@ -317,7 +318,7 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
             "ceil_mode rounds sizes up.\n\nThe padding is "
             "never chosen. "
             "return_indices adds the flat positions within a plane, int32.",
-            Domain(cases=_cases(n, dilated), reference=_max_reference, second=False),
+            compared(_cases(n, dilated), _max_reference, second=False),
         ),
         row(
             "avg",
@@ -325,7 +326,7 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
             f"Returns the average of each window of x (N, C, {layout}) or (C, {layout}). {windows}; ceil_mode rounds "
             "up.\n\nThe padding counts as zeros unless "
             "count_include_pad is False; divisor_override replaces the count as the divisor.",
-            Domain(cases=_avg_cases(n), reference=_avg_reference),
+            compared(_avg_cases(n), _avg_reference),
         ),
     )
 
@@ -362,7 +363,7 @@ def _power(n: int) -> OpFunction:
     doc = f"""Returns (sum of |x|^p over each window)^(1 / p), p = norm_type, of x (N, C, {LAYOUT[n]}) or without N.
 
     ``stride`` defaults to kernel_size; ceil_mode rounds sizes up."""
-    return composite(name=name, doc=doc, domain=Domain(cases=cases, reference=_power_reference))(pooled)
+    return composite(name=name, doc=doc, domain=compared(cases, _power_reference))(pooled)
 
 
 lp_pool1d, lp_pool2d, lp_pool3d = _power(1), _power(2), _power(3)

@@ -38,6 +38,7 @@ from netcl.core.tensor.generator import (
     standing_in,
 )
 from netcl.core.tensor.host_draws import draw_on_host
+from netcl.ops.domains import compared
 from netcl.ops.index import index_select
 from netcl.ops.table import OpFunction, as_dtype, composite, computed, elementwise, engine_of
 
@@ -224,9 +225,9 @@ def randint(low: int, high: int | None = None, shape: Any = (), dtype: str = "in
 def _constant(name: str) -> Domain:
     """Returns a draw of zero width: no other draw has a reference."""
     limits = {"low": 2.5, "high": 2.5} if name == "uniform" else {"mean": 2.5, "std": 0.0}
-    return Domain(
-        cases=lambda rng: iter([((), {"shape": (3, 5), **limits})]),
-        reference=lambda shape, **limits: np.full(shape, 2.5),
+    return compared(
+        lambda rng: iter([((), {"shape": (3, 5), **limits})]),
+        lambda shape, **limits: np.full(shape, 2.5),
         gradient=False,
     )
 
@@ -319,9 +320,7 @@ def _drawn(engine: Any, counts: Any, dtype: str) -> Tensor:
 
 
 @computed(
-    domain=Domain(
-        cases=lambda rng: iter([((np.zeros((3, 4)),), {})]), reference=lambda rate: np.zeros(rate.shape), gradient=False
-    )
+    domain=compared(lambda rng: iter([((np.zeros((3, 4)),), {})]), lambda rate: np.zeros(rate.shape), gradient=False)
 )
 def poisson(rate: Tensor) -> Tensor:
     """Numbers of the Poisson distribution with the mean that each element is, in x's dtype; drawn on the host.
@@ -337,9 +336,9 @@ def poisson(rate: Tensor) -> Tensor:
 
 
 @computed(
-    domain=Domain(
-        cases=lambda rng: iter([((rng.integers(0, 9, (3, 4)).astype(float), np.array([[0.0], [1.0], [1.0]])), {})]),
-        reference=lambda count, prob: count * prob,
+    domain=compared(
+        lambda rng: iter([((rng.integers(0, 9, (3, 4)).astype(float), np.array([[0.0], [1.0], [1.0]])), {})]),
+        lambda count, prob: count * prob,
         gradient=False,
     )
 )
@@ -404,7 +403,7 @@ dropout_apply: OpFunction = elementwise(
     "Returns x * scale where the mask is true, else 0: ``dropout`` with a given mask.",
     operands="x mask",
     scale=2.0,
-    domain=Domain(cases=_kept_cases, reference=lambda x, mask, scale: np.where(mask, x * scale, 0)),
+    domain=compared(_kept_cases, lambda x, mask, scale: np.where(mask, x * scale, 0)),
 )
 
 

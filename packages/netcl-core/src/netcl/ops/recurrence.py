@@ -9,6 +9,7 @@ import numpy as np
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.table import as_dtype, computed, engine_of, floating
 
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
@@ -70,7 +71,7 @@ def _checked(op: str, kind: str, x: Tensor, weight: Tensor, *states: Tensor | No
     return x.shape[0], x.shape[1], hidden
 
 
-@computed(dtypes="floating", amp="float32", domain=Domain(cases=_cases, reference=_reference, gradient=False))
+@computed(dtypes="floating", amp="float32", domain=compared(_cases, _reference, gradient=False))
 def recurrence(
     x: Tensor,
     weight: Tensor,

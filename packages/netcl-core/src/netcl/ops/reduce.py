@@ -18,6 +18,7 @@ from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.core.process.naming import refuse
 from netcl.core.storage.data import TensorData
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.elementwise import maximum, minimum
 from netcl.ops.index import take_along_axis
 from netcl.ops.ranked import Ranked
@@ -121,9 +122,9 @@ def amin(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) ->
 
 
 def _along(function: Any) -> Domain:
-    return Domain(
-        cases=lambda rng: (case for case in _cases(rng) if isinstance(case[1]["axis"], int)),
-        reference=_reference(function),
+    return compared(
+        lambda rng: (case for case in _cases(rng) if isinstance(case[1]["axis"], int)),
+        _reference(function),
         second=False,
     )
 
@@ -150,7 +151,7 @@ def _found(values: Any, indices: Any) -> Domain:
     def cases(rng: np.random.Generator) -> Any:
         return (case for case in _cases(rng) if not isinstance(case[1]["axis"], tuple))
 
-    return Domain(cases=cases, reference=reference, second=False)
+    return compared(cases, reference, second=False)
 
 
 def _extreme(op: str, x: Tensor, axis: Any, keepdims: bool, rows: tuple[Any, Any, Any, Any]) -> Tensor | Ranked:
@@ -233,7 +234,7 @@ def _spread(function: Any) -> Domain:
         yield from (case for case in _cases(rng) if case[0][0].size > 1)
         yield (rng.uniform(-2, 2, (3, 4)),), {"axis": 1, "correction": 0}
 
-    return Domain(cases=cases, reference=reference)
+    return compared(cases, reference)
 
 
 @expression(shapes=reduced, amp="float32", domain=_spread(np.var), forms=METHOD)
@@ -257,7 +258,7 @@ def _two_moments(function: Any) -> Domain:
     def reference(x: Any, axis: Any = None, correction: Any = 1, keepdims: bool = False) -> Any:
         return spread.reference(x, axis, correction, keepdims), np.mean(x, axis=axis, keepdims=keepdims)  # type: ignore[misc]
 
-    return Domain(cases=spread.cases, reference=reference)
+    return compared(spread.cases, reference)
 
 
 @composite(amp="float32", domain=_two_moments(np.var))
@@ -286,7 +287,7 @@ def _norm_reference(x: Any, p: float = 2, axis: Any = None, keepdims: bool = Fal
     return np.sum(np.abs(x) ** p, axis=axis, keepdims=keepdims) ** (1 / p)
 
 
-@expression(shapes=reduced, amp="float32", domain=Domain(cases=_norm_cases, reference=_norm_reference))
+@expression(shapes=reduced, amp="float32", domain=compared(_norm_cases, _norm_reference))
 def norm(x: Expr, p: Any = 2, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
     """Returns the p-norm over ``axis``, (sum |x|^p)^(1/p); p 0 counts the nonzero elements, inf and -inf are the
     extremes of |x|.
@@ -336,9 +337,9 @@ def _arg_cases(rng: np.random.Generator) -> Any:
 
 
 def _positions_along(function: Any) -> Domain:
-    return Domain(
-        cases=lambda rng: (c for c in _arg_cases(rng) if c[1]["axis"] is not None),
-        reference=lambda x, axis, keepdims=False: function(x, axis, keepdims=keepdims),
+    return compared(
+        lambda rng: (c for c in _arg_cases(rng) if c[1]["axis"] is not None),
+        lambda x, axis, keepdims=False: function(x, axis, keepdims=keepdims),
         gradient=False,
     )
 
@@ -386,10 +387,8 @@ def _of_parts(x: Tensor, axis: int, keepdims: bool, along: Any, extremum: Any) -
 
 
 @composite(
-    domain=Domain(
-        cases=_arg_cases,
-        reference=lambda x, axis=None, keepdims=False: np.argmax(x, axis, keepdims=keepdims),
-        gradient=False,
+    domain=compared(
+        _arg_cases, lambda x, axis=None, keepdims=False: np.argmax(x, axis, keepdims=keepdims), gradient=False
     ),
     forms=METHOD,
 )
@@ -399,10 +398,8 @@ def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
 
 
 @composite(
-    domain=Domain(
-        cases=_arg_cases,
-        reference=lambda x, axis=None, keepdims=False: np.argmin(x, axis, keepdims=keepdims),
-        gradient=False,
+    domain=compared(
+        _arg_cases, lambda x, axis=None, keepdims=False: np.argmin(x, axis, keepdims=keepdims), gradient=False
     ),
     forms=METHOD,
 )
@@ -415,7 +412,7 @@ def _lse_reference(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))
 
 
-@expression(shapes=reduced, amp="float32", domain=Domain(cases=_cases, reference=_lse_reference), forms=METHOD)
+@expression(shapes=reduced, amp="float32", domain=compared(_cases, _lse_reference), forms=METHOD)
 def logsumexp(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
     """Returns log(sum(exp(x))) over ``axis``, without overflow."""
     axes = space.axes(axis)
@@ -435,7 +432,7 @@ def _softmax_cases(rng: np.random.Generator) -> Any:
         yield (rng.uniform(-3, 3, shape),), {"axis": axis}
 
 
-@expression(amp="float32", domain=Domain(cases=_softmax_cases, reference=_softmax_reference))
+@expression(amp="float32", domain=compared(_softmax_cases, _softmax_reference))
 def softmax(x: Expr, axis: Axis = -1, *, dtype: Any = None, space: Space) -> Expr:
     """Returns exp(x) / sum(exp(x)) over ``axis``, shifted by the maximum so that it cannot overflow, of x converted to
     the floating ``dtype`` (None: its own).
@@ -445,9 +442,7 @@ def softmax(x: Expr, axis: Axis = -1, *, dtype: Any = None, space: Space) -> Exp
     return weight / reduce("sum", weight, axes)
 
 
-@expression(
-    amp="float32", domain=Domain(cases=_softmax_cases, reference=lambda x, axis=-1: np.log(_softmax_reference(x, axis)))
-)
+@expression(amp="float32", domain=compared(_softmax_cases, lambda x, axis=-1: np.log(_softmax_reference(x, axis))))
 def log_softmax(x: Expr, axis: Axis = -1, *, dtype: Any = None, space: Space) -> Expr:
     """Returns x - log(sum(exp(x))) over ``axis``, without overflow, of x converted to ``dtype`` as in ``softmax``."""
     x, axes = _as_floating("log_softmax", x, dtype), space.axes(axis)

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part, tril
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import add, mul, sub, where
-from netcl.ops.factorizations import host, like, require_matrix, transposed, well_conditioned
+from netcl.ops.factorizations import derived, host, lapack, like, require_matrix, transposed, well_conditioned
 from netcl.ops.linalg import matmul
 from netcl.ops.shape import expand, permute, reshape
-from netcl.ops.table import METHOD, composite, computed, engine_of
+from netcl.ops.table import METHOD, engine_of
 
 
 def _packed(x: Any) -> tuple[Any, Any]:
@@ -27,9 +27,7 @@ def _packed_cases(rng: np.random.Generator) -> Cases:
         yield (well_conditioned(rng, *shape),), {}
 
 
-@computed(
-    name="geqrf", dtypes="floating", amp="float32",
-    domain=Domain(cases=_packed_cases, reference=_packed, gradient=False), forms=METHOD,)  # fmt: skip
+@lapack("geqrf", compared(_packed_cases, _packed, gradient=False), METHOD)
 def geqrf(x: Tensor) -> tuple[Tensor, Tensor]:
     """(a, tau) of x (..., m, n) = Q R as LAPACK packs them: R in the upper triangle of a (..., m, n), below it the
     vectors of the reflections I - tau_i v_i v_i^T with the product Q, tau (..., min(m, n)). It has no gradient.
@@ -54,9 +52,9 @@ def _whole(x: Any, tau: Any) -> Any:
     return q
 
 
-@composite(
-    name="linalg_householder_product", amp="float32", forms="x.orgqr",
-    domain=Domain(cases=_product_cases, reference=lambda x, tau: _whole(x, tau)[..., : x.shape[-1]]))  # fmt: skip
+@derived(
+    "linalg_householder_product", compared(_product_cases, lambda x, tau: _whole(x, tau)[..., : x.shape[-1]]), "x.orgqr"
+)
 def householder_product(x: Tensor, tau: Tensor) -> Tensor:
     """The first n columns of the product of the reflections I - tau_i v_i v_i^T: v_i has a 1 in row i, the elements
     below of column i of x (..., m, n), and zeros above; tau (..., k), k <= n <= m.
@@ -93,7 +91,7 @@ def _multiplied(x: Any, tau: Any, other: Any, left: bool = True, transpose: bool
     return y if left else transposed(y)
 
 
-@composite(name="ormqr", amp="float32", domain=Domain(cases=_multiply_cases, reference=_multiplied), forms=METHOD)
+@derived("ormqr", compared(_multiply_cases, _multiplied), METHOD)
 def ormqr(x: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """Q ``other``, or ``other`` Q if not ``left``, for the product Q (..., m, m) of the reflections that
     ``householder_product`` describes, or for its transpose: x (..., m, k), tau (..., k), other (..., m, n), or

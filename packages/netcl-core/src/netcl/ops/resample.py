@@ -14,6 +14,7 @@ from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.adaptive import adaptive_avg_pool, adaptive_reference
+from netcl.ops.domains import compared
 from netcl.ops.linalg import matmul
 from netcl.ops.shape import permute, reshape
 from netcl.ops.table import as_dtype, composite, computed, engine_of, floating
@@ -89,7 +90,7 @@ def _wide(x: Tensor) -> str:
     return "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
 
 
-@computed(domain=Domain(cases=_cases, reference=_reference))
+@computed(domain=compared(_cases, _reference))
 def resample(x: Tensor, size: Any, taps: int, places: Any) -> Tensor:
     """Returns x (N, C, *S) at ``size`` positions per spatial axis: nearest (``taps`` 1), linear (2) or cubic (4)
     weights.
@@ -105,7 +106,7 @@ def resample(x: Tensor, size: Any, taps: int, places: Any) -> Tensor:
     return as_dtype(result, x.dtype)
 
 
-@computed(domain=Domain(cases=_grad_cases, reference=_reference_grad))
+@computed(domain=compared(_grad_cases, _reference_grad))
 def resample_grad(grad_output: Tensor, shape: Any, taps: int, places: Any) -> Tensor:
     """Returns the gradient of ``resample`` by x, of shape ``shape``; linear, and ``resample`` is its gradient."""
     engine = engine_of("resample_grad", grad_output)
@@ -254,7 +255,7 @@ def _resized(*which: int) -> Domain:
         for i in which:
             yield (rng.uniform(-1, 1, _RESIZED[i][0]),), _RESIZED[i][1]
 
-    return Domain(cases=cases, reference=_interpolated)
+    return compared(cases, _interpolated)
 
 
 @composite(domain=_resized(*range(len(_RESIZED))))
@@ -313,11 +314,11 @@ def _apart(x: Tensor, lead: tuple[int, ...], block: tuple[int, ...], order: tupl
 
 
 @composite(
-    domain=Domain(
-        cases=lambda rng: iter(
+    domain=compared(
+        lambda rng: iter(
             [((rng.uniform(-1, 1, shape),), {"upscale_factor": 2}) for shape in ((2, 8, 3, 2), (4, 2, 3))]
         ),
-        reference=_shuffle_reference,
+        _shuffle_reference,
     )
 )
 def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
@@ -338,11 +339,11 @@ def _unshuffle_reference(x: Any, downscale_factor: int) -> Any:
 
 
 @composite(
-    domain=Domain(
-        cases=lambda rng: iter(
+    domain=compared(
+        lambda rng: iter(
             [((rng.uniform(-1, 1, shape),), {"downscale_factor": 2}) for shape in ((2, 2, 4, 6), (3, 2, 4))]
         ),
-        reference=_unshuffle_reference,
+        _unshuffle_reference,
     )
 )
 def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:

@@ -17,8 +17,8 @@ from netcl.core.engine.recording import host_read_allowed
 from netcl.core.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
 from netcl.core.expr import Index, Load, apply, cast, reduce
 from netcl.core.layout import contiguous_strides, normalize_axes
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import cast as cast_op
 from netcl.ops.elementwise import div, floor_divide, maximum, minimum, mul, neg
 from netcl.ops.index import cropped, index_select_grad, indices_on, per_element, take_at
@@ -81,9 +81,8 @@ def _at_cases(rng: np.random.Generator) -> Cases:
 
 
 @computed(
-    domain=Domain(
-        cases=_at_cases,
-        reference=lambda x, index, source, axis, rows=True: _at_reference(x, index, source, axis, rows, False),
+    domain=compared(
+        _at_cases, lambda x, index, source, axis, rows=True: _at_reference(x, index, source, axis, rows, False)
     )
 )
 def put_at(
@@ -97,9 +96,8 @@ def put_at(
 
 @computed(
     dtypes="numbers",
-    domain=Domain(
-        cases=_at_cases,
-        reference=lambda x, index, source, axis, rows=True: _at_reference(x, index, source, axis, rows, True),
+    domain=compared(
+        _at_cases, lambda x, index, source, axis, rows=True: _at_reference(x, index, source, axis, rows, True)
     ),
 )
 def add_at(x: Tensor, index: Tensor, source: Tensor, axis: int, rows: bool = True, op: str = "add") -> Tensor:
@@ -124,7 +122,7 @@ def _last_cases(rng: np.random.Generator) -> Cases:
     yield (rng.integers(0, 3, (2, 6)),), {"axis": 1, "shape": (2, 3), "rows": False}
 
 
-@computed(domain=Domain(cases=_last_cases, reference=_last_reference, gradient=False))
+@computed(domain=compared(_last_cases, _last_reference, gradient=False))
 def last_at(index: Tensor, axis: int, shape: Any, rows: bool = True) -> Tensor:
     """Masks the indices that are the last to name their position: ``put_at`` keeps their source."""
     engine = engine_of("put", index)
@@ -182,12 +180,12 @@ def _index_add_reference(x: Any, axis: int, index: Any, source: Any, alpha: floa
 
 
 @composite(
-    domain=Domain(
-        cases=lambda rng: (
+    domain=compared(
+        lambda rng: (
             ((x, axis, index, source), {"alpha": alpha})
             for ((x, axis, index, source), _), alpha in zip(_slice_cases(rng), (-0.5, 1))
         ),
-        reference=_index_add_reference,
+        _index_add_reference,
     ),
     forms=WRITTEN,
 )
@@ -209,9 +207,8 @@ def _index_added(x: Tensor, axis: int, index: Any, source: Tensor, alpha: float)
 
 
 @composite(
-    domain=Domain(
-        cases=_slice_cases,
-        reference=lambda x, axis, index, source: _at_reference(x, np.asarray(index, int), source, axis, True, False),
+    domain=compared(
+        _slice_cases, lambda x, axis, index, source: _at_reference(x, np.asarray(index, int), source, axis, True, False)
     ),
     forms=WRITTEN,
 )
@@ -251,11 +248,7 @@ def _element_reference(x: Any, axis: int, index: Any, src: Any, add: bool) -> An
     return _at_reference(x, np.asarray(index, int), values, axis, False, add)
 
 
-@composite(
-    domain=Domain(
-        cases=_element_cases, reference=lambda x, axis, index, src: _element_reference(x, axis, index, src, False)
-    ),
-)
+@composite(domain=compared(_element_cases, lambda x, axis, index, src: _element_reference(x, axis, index, src, False)))
 @of_scalars("x index")
 def scatter(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
     """Returns x with src[.., i, ..] in place of [.., index[.., i, ..], ..] along ``axis``; of equal indices the last
@@ -268,9 +261,7 @@ def scatter(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
 
 
 @composite(
-    domain=Domain(
-        cases=_element_cases, reference=lambda x, axis, index, src: _element_reference(x, axis, index, src, True)
-    ),
+    domain=compared(_element_cases, lambda x, axis, index, src: _element_reference(x, axis, index, src, True)),
     forms=WRITTEN,
 )
 @of_scalars("x index")
@@ -321,7 +312,7 @@ def _marked(x: Tensor, index: Tensor, axis: int, value: float) -> Tensor:
     return put_at(x, index, filled, axis, False, "scatter_reduce")  # type: ignore[no-any-return]
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_reduce_cases, reference=_reduce_reference, second=False))
+@computed(dtypes="numbers", domain=compared(_reduce_cases, _reduce_reference, second=False))
 def reduce_at(x: Tensor, index: Tensor, source: Tensor, axis: int, how: str, include_self: bool = True) -> Tensor:
     """Returns x with the elements of ``source`` combined at [.., index[.., i, ..], ..] along ``axis``: sum, prod, mean,
     amax or amin, together with x's own element if ``include_self``. The same bits on every run.
@@ -389,12 +380,12 @@ def _how(op: str, reduce: str, allowed: tuple[str, ...]) -> str:
 
 
 @composite(
-    domain=Domain(
-        cases=lambda rng: (
+    domain=compared(
+        lambda rng: (
             ((x, at["axis"], index, source, at["how"]), {"include_self": at["include_self"]})
             for (x, index, source), at in _reduce_cases(rng)
         ),
-        reference=lambda x, axis, index, source, how, include_self: _reduce_reference(
+        lambda x, axis, index, source, how, include_self: _reduce_reference(
             x, np.asarray(index), source, axis, how, include_self
         ),
         second=False,
@@ -424,9 +415,9 @@ def _index_reduce_cases(rng: np.random.Generator) -> Cases:
 
 
 @composite(
-    domain=Domain(
-        cases=_index_reduce_cases,
-        reference=lambda x, axis, index, source, how, include_self=True: _reduce_reference(
+    domain=compared(
+        _index_reduce_cases,
+        lambda x, axis, index, source, how, include_self=True: _reduce_reference(
             x, np.broadcast_to(np.asarray(index)[:, None], source.shape), source, axis, how, include_self
         ),
         second=False,
@@ -458,9 +449,7 @@ def _bincount_cases(rng: np.random.Generator) -> Cases:
 
 
 @composite(
-    domain=Domain(
-        cases=_bincount_cases, reference=lambda x, weights=None, minlength=0: np.bincount(x, weights, minlength)
-    ),
+    domain=compared(_bincount_cases, lambda x, weights=None, minlength=0: np.bincount(x, weights, minlength)),
     forms=METHOD,
 )
 def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:

@@ -15,9 +15,9 @@ from netcl.core.engine.recording import host_read_allowed
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Const, Index, Load, Scalar, apply, cast
 from netcl.core.layout import normalize_axes
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import (
     add,
     div,
@@ -63,7 +63,7 @@ def _search_reference(x: Any, values: Any, right: bool = False, side: str | None
     return np.stack([np.searchsorted(row, wanted, chosen) for row, wanted in zip(x, values)])
 
 
-@computed(domain=Domain(cases=_search_cases, reference=_search_reference, gradient=False))
+@computed(domain=compared(_search_cases, _search_reference, gradient=False))
 def searchsorted(
     sorted_sequence: Tensor,
     values: Tensor | float,
@@ -102,13 +102,13 @@ def _as_tensor(values: Any, beside: Any) -> Any:
 
 
 @composite(
-    domain=Domain(
-        cases=lambda rng: (
+    domain=compared(
+        lambda rng: (
             ((v, s), attributes)
             for (s, v), attributes in _search_cases(rng)
             if s.ndim == 1 and "side" not in attributes
         ),
-        reference=lambda x, edges, right=False: np.searchsorted(edges, x, "right" if right else "left"),
+        lambda x, edges, right=False: np.searchsorted(edges, x, "right" if right else "left"),
         gradient=False,
     )
 )
@@ -135,9 +135,7 @@ def _histogram_cases(rng: np.random.Generator) -> Cases:
     yield (rng.integers(0, 5, 100),), {"bins": 5, "range": (-0.5, 4.5)}
 
 
-@computed(
-    domain=Domain(cases=_histogram_cases, reference=lambda x, **kw: np.histogram(x, **kw), gradient=False), forms=METHOD
-)
+@computed(domain=compared(_histogram_cases, lambda x, **kw: np.histogram(x, **kw), gradient=False), forms=METHOD)
 def histogram(
     x: Tensor,
     bins: Any = 10,
@@ -217,10 +215,7 @@ def _grid_reference(x: Any, weight: Any = None, bins: Any = 10, range: Any = Non
     return counted, *edges
 
 
-@composite(
-    name="histogram_grid",
-    domain=Domain(cases=_grid_cases, reference=_grid_reference, gradient=False),
-)
+@composite(name="histogram_grid", domain=compared(_grid_cases, _grid_reference, gradient=False))
 def histogram_grid(
     x: Tensor, weight: Tensor | None = None, bins: Any = 10, range: Any = None, density: bool = False
 ) -> tuple[Tensor, ...]:
@@ -282,9 +277,7 @@ def _member_cases(rng: np.random.Generator) -> Cases:
 
 
 @composite(
-    domain=Domain(
-        cases=_member_cases, reference=lambda x, tested, invert=False: np.isin(x, tested, invert=invert), gradient=False
-    )
+    domain=compared(_member_cases, lambda x, tested, invert=False: np.isin(x, tested, invert=invert), gradient=False)
 )
 def isin(
     elements: Tensor | float, test_elements: Tensor | float, *, assume_unique: bool = False, invert: bool = False
@@ -337,7 +330,7 @@ def _unique_reference(x: Any, return_inverse: bool = False, return_counts: bool 
     return results
 
 
-@composite(domain=Domain(cases=_unique_cases, reference=_unique_reference, gradient=False))
+@composite(domain=compared(_unique_cases, _unique_reference, gradient=False))
 def unique(
     x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Tensor | tuple[Tensor, ...]:
@@ -406,7 +399,7 @@ def _consecutive_cases(rng: np.random.Generator) -> Cases:
     yield (np.repeat(x, [2, 1, 1, 3], 0),), {"axis": 0, "return_counts": True}
 
 
-@composite(domain=Domain(cases=_consecutive_cases, reference=_consecutive, gradient=False), forms=METHOD)
+@composite(domain=compared(_consecutive_cases, _consecutive, gradient=False), forms=METHOD)
 def unique_consecutive(
     x: Tensor, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None
 ) -> Tensor | tuple[Tensor, ...]:

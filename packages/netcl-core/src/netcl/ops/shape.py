@@ -20,6 +20,7 @@ from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.storage import views
 from netcl.core.storage.views import Geometry, ViewStorage
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.table import METHOD, as_dtype, composite, computed, engine_of, multiplied, viewed
 
 Axes = Any
@@ -33,7 +34,7 @@ def sampled(function: Any, *cases: tuple[tuple[int, ...], dict[str, Any]]) -> Do
         for shape, attributes in cases:
             yield (rng.uniform(-2, 2, shape),), attributes
 
-    return Domain(cases=samples, reference=function)
+    return compared(samples, function)
 
 
 # -- the same storage --------------------------------------------------------------------------------------------------
@@ -403,7 +404,7 @@ def _copies(*tensors: Tensor, axis: int = 0) -> Copies | None:
     return Copies(whole, first.dtype, blocks)
 
 
-@multiplied(_copies, domain=Domain(cases=_concatenate_cases, reference=lambda *xs, axis=0: np.concatenate(xs, axis)))
+@multiplied(_copies, domain=compared(_concatenate_cases, lambda *xs, axis=0: np.concatenate(xs, axis)))
 def concatenate(*tensors: Tensor, axis: int = 0) -> Tensor:
     """Returns the tensors concatenated along ``axis``; all other lengths must be equal. dtypes are promoted."""
     if not tensors:
@@ -420,10 +421,10 @@ def concatenate(*tensors: Tensor, axis: int = 0) -> Tensor:
 
 
 # cat and stack take a list, so their gradients are tested by concatenate's row.
-_LISTS = Domain(
+_LISTS = compared(
+    lambda rng: iter([(([rng.uniform(-2, 2, (2, 3)), rng.uniform(-2, 2, (2, 3))],), {"axis": 1})]),
+    np.concatenate,
     gradient=False,
-    cases=lambda rng: iter([(([rng.uniform(-2, 2, (2, 3)), rng.uniform(-2, 2, (2, 3))],), {"axis": 1})]),
-    reference=np.concatenate,
 )
 
 
@@ -438,7 +439,7 @@ def cat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     return concatenate(*whole, axis=axis).astype(promote(*(x.dtype for x in tensors)))  # type: ignore[no-any-return]
 
 
-@composite(domain=Domain(gradient=False, cases=_LISTS.cases, reference=np.stack))
+@composite(domain=compared(_LISTS.cases, np.stack, gradient=False))
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Returns the tensors of a list, all of one shape, along a new axis."""
     if len({x.shape for x in tensors}) > 1:

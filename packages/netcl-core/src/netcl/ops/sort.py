@@ -12,9 +12,9 @@ import numpy as np
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, AxisError, ShapeError
 from netcl.core.layout import normalize_axes
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import eq, isnan, lerp, logical_and, logical_or, ne, sub, where
 from netcl.ops.index import gather
 from netcl.ops.ranked import Ranked
@@ -80,9 +80,7 @@ def _back(x: Tensor, axis: int) -> Tensor:
     return permute(x, [*range(axis), x.ndim - 1, *range(axis, x.ndim - 1)])  # type: ignore[no-any-return]
 
 
-@computed(
-    domain=Domain(cases=_cases, reference=lambda x, axis=-1, descending=False: _sort_reference(x, axis, descending)[0])
-)
+@computed(domain=compared(_cases, lambda x, axis=-1, descending=False: _sort_reference(x, axis, descending)[0]))
 def sorted_values(x: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
     """Returns the values of ``sort``, in less time than with positions."""
     engine = engine_of("sorted_values", x)
@@ -106,7 +104,7 @@ def _sorted(op: str, x: Tensor, axis: int, size: int | None, descending: bool) -
     return Ranked(_back(values, at), _back(indices, at))
 
 
-@computed(domain=Domain(cases=_cases, reference=_sort_reference), forms=METHOD)
+@computed(domain=compared(_cases, _sort_reference), forms=METHOD)
 def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = True) -> Ranked:
     """Returns the elements along ``axis`` in order, and the positions they come from, int64; both of x's shape.
 
@@ -116,10 +114,8 @@ def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = Tru
 
 
 @composite(
-    domain=Domain(
-        cases=_cases,
-        reference=lambda x, axis=-1, descending=False: _sort_reference(x, axis, descending)[1],
-        gradient=False,
+    domain=compared(
+        _cases, lambda x, axis=-1, descending=False: _sort_reference(x, axis, descending)[1], gradient=False
     ),
     forms=METHOD,
 )
@@ -146,7 +142,7 @@ def _topk_reference(x: Any, k: int, axis: int = -1, largest: bool = True) -> Any
     return tuple(np.take(part, np.arange(k), axis) for part in _sort_reference(x, axis, largest))
 
 
-@computed(domain=Domain(cases=_topk_cases, reference=_topk_reference), forms=METHOD)
+@computed(domain=compared(_topk_cases, _topk_reference), forms=METHOD)
 def topk(x: Tensor, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> Ranked:
     """Returns the ``k`` largest (or smallest) along ``axis`` and their positions, int64: x's shape with k for the axis.
 
@@ -167,7 +163,7 @@ def _put_reference(x: Any, index: Any, axis: int, shape: Any) -> Any:
     return out
 
 
-@computed(domain=Domain(cases=_put_cases, reference=_put_reference))
+@computed(domain=compared(_put_cases, _put_reference))
 def put_along_axis(x: Tensor, index: Tensor, axis: int, shape: Any) -> Tensor:
     """Zeros of ``shape`` with x[.., i, ..] at [.., index[.., i, ..], ..] along ``axis``; no position occurs twice,
     int64.
@@ -204,11 +200,11 @@ def _kth_index_cases(rng: np.random.Generator) -> Cases:
 
 
 @computed(
-    domain=Domain(
-        cases=_kth_index_cases,
-        reference=lambda x, position, axis: np.take_along_axis(np.argsort(x, axis, kind="stable"), position, axis),
+    domain=compared(
+        _kth_index_cases,
+        lambda x, position, axis: np.take_along_axis(np.argsort(x, axis, kind="stable"), position, axis),
         gradient=False,
-    ),
+    )
 )
 def kth_index(x: Tensor, position: Tensor, axis: int = -1) -> Tensor:
     """Returns the index along ``axis`` of the element that ``sort`` puts at ``position``: both int64, 1 on the axis."""
@@ -222,7 +218,7 @@ def kth_index(x: Tensor, position: Tensor, axis: int = -1) -> Tensor:
     return _back(engine.sort("kth", _last(x, at), _last(position, at)), at)
 
 
-@composite(domain=Domain(cases=_kth_cases, reference=_kth_reference), forms=METHOD)
+@composite(domain=compared(_kth_cases, _kth_reference), forms=METHOD)
 def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> Ranked:
     """Returns the ``k``-th smallest along ``axis``, from 1, and its position, int64. ShapeError unless k is in 1..n."""
     engine = engine_of("kthvalue", x)
@@ -257,7 +253,7 @@ def _median_reference(x: Any, axis: int | None = None, keepdims: bool = False) -
     return _kth_reference(x, (x.shape[axis] - 1) // 2 + 1, axis, keepdims)
 
 
-@composite(domain=Domain(cases=_median_cases, reference=_median_reference), forms=METHOD)
+@composite(domain=compared(_median_cases, _median_reference), forms=METHOD)
 def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor | Ranked:
     """Returns the median along ``axis`` and its position, int64; for None only the median of all elements.
 
@@ -302,7 +298,7 @@ def _mode_cases(rng: np.random.Generator) -> Cases:
     yield (np.floor(rng.uniform(0, 3, (5, 2))),), {"axis": 0}
 
 
-@composite(domain=Domain(cases=_mode_cases, reference=_modes, gradient=False), forms=METHOD)
+@composite(domain=compared(_mode_cases, _modes, gradient=False), forms=METHOD)
 def mode(x: Tensor, axis: int = -1, keepdims: bool = False) -> Ranked:
     """Returns the most frequent element along ``axis``, the smallest of several such, and the last of its positions,
     int64.
@@ -348,7 +344,7 @@ _PLACES: dict[str, Callable[[float], tuple[int, float]]] = {
 }
 
 
-@composite(domain=Domain(cases=_quantile_cases, reference=_quantile_reference), forms=METHOD)
+@composite(domain=compared(_quantile_cases, _quantile_reference), forms=METHOD)
 def quantile(
     x: Tensor, q: Any, axis: int | None = None, keepdims: bool = False, interpolation: str = "linear"
 ) -> Tensor:

@@ -15,9 +15,9 @@ import numpy as np
 
 from netcl.core.dtypes import promote
 from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.sparse_pattern import Pattern
+from netcl.ops.domains import Cases, compared
 from netcl.ops.table import as_dtype, computed, engine_of
 
 Parts = Sequence[Tensor]
@@ -46,7 +46,7 @@ def _matmul_reference(values: Any, dense: Any, here: Any, there: Any) -> Any:
     return out
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_matmul_cases, reference=_matmul_reference))
+@computed(dtypes="numbers", domain=compared(_matmul_cases, _matmul_reference))
 def csr_matmul(values: Tensor, dense: Tensor, here: Parts, there: Parts) -> Tensor:
     """Returns the product of a matrix in CSR, elements ``values`` (count,), and ``dense`` (n, width). The elements of
     each row are added in their order: the same bits on every run. Dtypes are promoted; 16-bit floats are accumulated in
@@ -71,7 +71,7 @@ def _sampled_reference(a: Any, b: Any, here: Any, there: Any) -> Any:
     return np.sum(a[here[2]] * b[here[1]], axis=1)
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_sampled_cases, reference=_sampled_reference))
+@computed(dtypes="numbers", domain=compared(_sampled_cases, _sampled_reference))
 def sampled_matmul(a: Tensor, b: Tensor, here: Parts, there: Parts) -> Tensor:
     """Returns the elements (count,) of a @ b.T at a pattern's positions, a (rows, width) and b (columns, width)."""
     engine = engine_of("sampled_matmul", a, b, here[1], here[2])

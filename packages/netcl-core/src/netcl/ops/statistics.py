@@ -12,9 +12,10 @@ from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Expr, apply
 from netcl.core.layout import normalize_axes
-from netcl.core.ops_table.dispatch import Domain, Space
+from netcl.core.ops_table.dispatch import Space
 from netcl.core.process.user_frame import level_outside
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.elementwise import cast, clamp, div, mul, sqrt, sub
 from netcl.ops.linalg import matmul
 from netcl.ops.matrix import diagonal
@@ -42,11 +43,7 @@ def _weights(op: str, name: str, x: Tensor, weights: Tensor | None, floating: bo
         raise DTypeError(f"{op}: expected {'floats' if floating else 'whole numbers'} as {name}, got {weights.dtype}")
 
 
-@composite(
-    amp="float32",
-    domain=Domain(cases=_cov_cases, reference=lambda x, correction=1: np.cov(x, ddof=correction)),
-    forms=METHOD,
-)
+@composite(amp="float32", domain=compared(_cov_cases, lambda x, correction=1: np.cov(x, ddof=correction)), forms=METHOD)
 def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
     """Returns the covariances of the rows of x (variables, observations): (variables, variables); 0-d for a vector or
     one row.
@@ -86,9 +83,7 @@ def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweig
 
 
 @composite(
-    amp="float32",
-    domain=Domain(cases=lambda rng: iter([((rng.uniform(-2, 2, (3, 7)),), {})]), reference=np.corrcoef),
-    forms=METHOD,
+    amp="float32", domain=compared(lambda rng: iter([((rng.uniform(-2, 2, (3, 7)),), {})]), np.corrcoef), forms=METHOD
 )
 def corrcoef(x: Tensor) -> Tensor:
     """Returns the correlations of the rows of x (variables, observations), in [-1, 1]; 1, 0-d, for a vector."""
@@ -114,7 +109,7 @@ def _renorm_cases(rng: np.random.Generator) -> Any:
     yield (rng.uniform(-1, 1, (2, 3, 4)),), {"p": 1, "axis": -1, "maxnorm": 2.9}
 
 
-@expression(name="renormed", amp="float32", domain=Domain(cases=_renorm_cases, reference=_renorm, second=False))
+@expression(name="renormed", amp="float32", domain=compared(_renorm_cases, _renorm, second=False))
 def renormed(x: Expr, p: Any, axis: int, maxnorm: Any, *, space: Space) -> Expr:
     """Returns ``renorm`` of checked arguments."""
     at = space.axis(axis)
@@ -122,7 +117,7 @@ def renormed(x: Expr, p: Any, axis: int, maxnorm: Any, *, space: Space) -> Expr:
     return apply("where", size > maxnorm, x * (maxnorm / (size + 1e-7)), x)
 
 
-@composite(amp="float32", domain=Domain(cases=_renorm_cases, reference=_renorm, second=False), forms=WRITTEN)
+@composite(amp="float32", domain=compared(_renorm_cases, _renorm, second=False), forms=WRITTEN)
 def renorm(x: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
     """Returns x with each slice at one position of ``axis`` scaled to the p-norm ``maxnorm``, if its norm is larger."""
     engine_of("renorm", x)
@@ -148,9 +143,9 @@ def _histc_cases(rng: np.random.Generator) -> Any:
 
 @computed(
     dtypes="floating",
-    domain=Domain(
-        cases=_histc_cases,
-        reference=lambda x, bins=100, min=0, max=0: np.histogram(x, bins, None if min == max else (min, max))[0] * 1.0,
+    domain=compared(
+        _histc_cases,
+        lambda x, bins=100, min=0, max=0: np.histogram(x, bins, None if min == max else (min, max))[0] * 1.0,
         gradient=False,
     ),
     forms=METHOD,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import Cases, compared
 from netcl.ops.table import as_dtype, computed, engine_of
 from netcl.ops.windows import output_sizes, paddings, per_axis
 
@@ -65,7 +65,7 @@ def _fold_cases(rng: np.random.Generator) -> Cases:
         yield (rng.uniform(-1, 1, _reference(np.zeros(shape), **attributes).shape),), {"shape": shape, **attributes}
 
 
-@computed(domain=Domain(cases=_unfold_cases, reference=_reference))
+@computed(domain=compared(_unfold_cases, _reference))
 def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Tensor:
     """Returns the windows of x (N, C, *S) as rows: (N * prod(O), C * prod(kernel)), O the output sizes of a
     convolution.
@@ -85,7 +85,7 @@ def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilat
     return engine.window("im2col", x, **geometry)  # type: ignore[no-any-return]
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_fold_cases, reference=_adjoint))
+@computed(dtypes="numbers", domain=compared(_fold_cases, _adjoint))
 def col2im(
     columns: Tensor, shape: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1
 ) -> Tensor:

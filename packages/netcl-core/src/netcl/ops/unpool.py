@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import add
 from netcl.ops.index import indices_on
 from netcl.ops.pool import LAYOUT, check_rank, positions_reference
@@ -88,7 +88,7 @@ def _unpool(n: int) -> OpFunction:
     ``indices`` are flat positions within a plane, as max_pool{n}d(return_indices=True) returns them; of elements
     with equal indices the last stays, and each has the gradient at its position. ``output_size`` gives the sizes
     (spatial, or all) if several lead to x's; the default is (size - 1) * stride - 2 * padding + kernel_size."""
-    return composite(name=name, doc=doc, domain=Domain(cases=cases, reference=_unpool_reference))(unpool)
+    return composite(name=name, doc=doc, domain=compared(cases, _unpool_reference))(unpool)
 
 
 max_unpool1d, max_unpool2d, max_unpool3d = _unpool(1), _unpool(2), _unpool(3)

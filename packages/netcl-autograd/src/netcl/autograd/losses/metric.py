@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from netcl import ops
-from netcl.autograd.losses.reduction import Cases, averaged, per_row, reduced, whole, zero_at_least
+from netcl.autograd.losses.reduction import Cases, averaged, compared, per_row, reduced, whole, zero_at_least
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, Index, apply, cast, reduce
@@ -30,7 +30,7 @@ def _cosine_reference(a: Any, b: Any, t: Any, reduction: str = "mean", margin: f
     return averaged(np.where(t[..., 0] > 0, 1 - cosine, np.maximum(0, cosine - margin)), reduction)
 
 
-@expression(amp="float32", shapes=per_row, domain=Domain(cases=_pair_cases, reference=_cosine_reference))
+@expression(amp="float32", shapes=per_row, domain=compared(_pair_cases, _cosine_reference))
 def cosine_embedding_pairs(
     a: Expr, b: Expr, target: Expr, reduction: str = "mean", margin: float = 0.0, *, space: Space
 ) -> Expr:
@@ -60,9 +60,9 @@ def _columns(reference: Any, cases: Any) -> Domain:
             yield (a, b, np.sign(target[..., 0])), attributes
 
     # Targets are labels without a gradient; differences with respect to them would cross a jump.
-    return Domain(
-        cases=lambda rng: (((a, b, t.astype(np.int32)), attributes) for (a, b, t), attributes in called(rng)),
-        reference=lambda a, b, target, **attributes: reference(a, b, target[..., None], **attributes),
+    return compared(
+        lambda rng: (((a, b, t.astype(np.int32)), attributes) for (a, b, t), attributes in called(rng)),
+        lambda a, b, target, **attributes: reference(a, b, target[..., None], **attributes),
     )
 
 
@@ -96,7 +96,7 @@ def _triplet_reference(
     return averaged(np.maximum(near - far + margin, 0), reduction)
 
 
-@expression(amp="float32", shapes=per_row, domain=Domain(cases=_triplet_cases, reference=_triplet_reference))
+@expression(amp="float32", shapes=per_row, domain=compared(_triplet_cases, _triplet_reference))
 def triplet_loss(
     anchor: Expr,
     positive: Expr,
@@ -131,9 +131,9 @@ def _margin_triplet_cases(rng: np.random.Generator) -> Cases:
 
 @composite(
     amp="float32",
-    domain=Domain(
-        cases=_margin_triplet_cases,
-        reference=lambda a, p_, n, p=2.0, **attributes: _margin_triplets(a, p_, n, power=p, **attributes),
+    domain=compared(
+        _margin_triplet_cases,
+        lambda a, p_, n, p=2.0, **attributes: _margin_triplets(a, p_, n, power=p, **attributes),
         second=False,
     ),
 )
@@ -165,11 +165,9 @@ def triplet_margin_loss(
 @expression(
     amp="float32",
     shapes=whole,
-    domain=Domain(
-        cases=lambda rng: iter([((rng.uniform(1, 2, 7), rng.uniform(0, 0.9, 7)), {})]),
-        reference=lambda near, far, margin=1.0, reduction="mean": averaged(
-            np.maximum(near - far + margin, 0), reduction
-        ),
+    domain=compared(
+        lambda rng: iter([((rng.uniform(1, 2, 7), rng.uniform(0, 0.9, 7)), {})]),
+        lambda near, far, margin=1.0, reduction="mean": averaged(np.maximum(near - far + margin, 0), reduction),
     ),
 )
 def margin_of_distances(near: Expr, far: Expr, margin: float = 1.0, reduction: str = "mean", *, space: Space) -> Expr:
@@ -192,7 +190,7 @@ def _contrastive_reference(a: Any, b: Any, t: Any, reduction: str = "mean", marg
     return averaged(same * d**2 + (1 - same) * np.maximum(margin - d, 0) ** 2, reduction)
 
 
-@expression(amp="float32", shapes=per_row, domain=Domain(cases=_contrastive_cases, reference=_contrastive_reference))
+@expression(amp="float32", shapes=per_row, domain=compared(_contrastive_cases, _contrastive_reference))
 def contrastive_pairs(
     a: Expr, b: Expr, target: Expr, reduction: str = "mean", margin: float = 1.0, *, space: Space
 ) -> Expr:
@@ -230,7 +228,7 @@ def _unit(x: Tensor) -> Tensor:
     return ops.mul(x, ops.rsqrt(ops.add(ops.sum(ops.mul(x, x), axis=-1, keepdims=True), 1e-12)))
 
 
-@composite(amp="float32", domain=Domain(cases=_contrast_cases, reference=_contrast_reference))
+@composite(amp="float32", domain=compared(_contrast_cases, _contrast_reference))
 def info_nce_loss(query: Tensor, keys: Tensor, temperature: float = 0.07, reduction: str = "mean") -> Tensor:
     """Cross entropy over cosine(query i, key j) / ``temperature`` with the class j = i (van den Oord et al. 2018).
 
@@ -301,7 +299,7 @@ def _product_reference(products: Any, rows: Any, columns: Any, distance: str) ->
     return square if distance == "squared" else np.sqrt(square)
 
 
-@expression(amp="float32", domain=Domain(cases=_product_cases, reference=_product_reference))
+@expression(amp="float32", domain=compared(_product_cases, _product_reference))
 def pair_distances(squares: Expr, rows: Expr, columns: Expr, distance: str = "squared", *, space: Space) -> Expr:
     """Returns |a|^2 + |b|^2 - 2 ab from products (N, N) and squares (N, 1), (1, N); clamped at 0."""
     square = zero_at_least(rows + columns - squares * 2.0)
@@ -338,11 +336,7 @@ def _cube_cases(rng: np.random.Generator) -> Cases:
     yield (d[:, :, None], d[:, None], *labels), {"margin": 0.31}
 
 
-@expression(
-    amp="float32",
-    shapes=_per_anchor,
-    domain=Domain(cases=_distance_cases, reference=_hardest_reference, second=False),
-)
+@expression(amp="float32", shapes=_per_anchor, domain=compared(_distance_cases, _hardest_reference, second=False))
 def hardest_triplets(
     d: Expr, rows: Expr, columns: Expr, margin: float = 1.0, reduction: str = "mean", *, space: Space
 ) -> Expr:
@@ -361,7 +355,7 @@ def hardest_triplets(
     return reduce("sum", value, 0) / apply("maximum", apply("stop_gradient", count), 1.0)
 
 
-@composite(amp="float32", domain=Domain(cases=_labelled, reference=_hard_reference, second=False))
+@composite(amp="float32", domain=compared(_labelled, _hard_reference, second=False))
 def batch_hard_triplet_loss(
     x: Tensor, labels: Tensor, margin: float = 1.0, distance: str = "squared", reduction: str = "mean"
 ) -> Tensor:
@@ -377,7 +371,7 @@ def batch_hard_triplet_loss(
     return hardest_triplets(d, rows, columns, margin=margin, reduction=reduction)  # type: ignore[no-any-return]
 
 
-@expression(amp="float32", shapes=whole, domain=Domain(cases=_cube_cases, reference=_every_reference, second=False))
+@expression(amp="float32", shapes=whole, domain=compared(_cube_cases, _every_reference, second=False))
 def every_triplet(
     near: Expr,
     far: Expr,
@@ -398,7 +392,7 @@ def every_triplet(
     return reduce("sum", value, (0, 1, 2)) / apply("maximum", apply("stop_gradient", count), 1.0)
 
 
-@composite(amp="float32", domain=Domain(cases=_labelled, reference=_all_reference, second=False))
+@composite(amp="float32", domain=compared(_labelled, _all_reference, second=False))
 def batch_all_triplet_loss(
     x: Tensor, labels: Tensor, margin: float = 1.0, distance: str = "squared", reduction: str = "mean"
 ) -> Tensor:
