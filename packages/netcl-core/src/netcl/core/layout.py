@@ -17,9 +17,8 @@ def aligned(shape: Sequence[int], rank: int) -> Shape:
 
 
 def broadcast_shapes(shapes: Sequence[Sequence[int]], op: str = "broadcast") -> Shape:
-    """Returns the shape that all ``shapes`` broadcast to by NumPy's rules.
-
-    Raises ShapeError, which names the op and the shapes, if there is none.
+    """Returns the shape that all ``shapes`` broadcast to by NumPy's rules. Raises ShapeError, which names the op and
+    the shapes, if there is none.
     """
     first = tuple(shapes[0]) if shapes else ()
     if all(tuple(shape) == first for shape in shapes):
@@ -81,7 +80,6 @@ def block_of(shape: Sequence[int], starts: Sequence[int], steps: Sequence[int]) 
 
 def collapse(space: Sequence[int], parts: Sequence[Sequence[bool]]) -> list[tuple[int, ...]]:
     """Groups adjacent axes that can be iterated as one: ``parts[axis]`` says what part an axis plays in each operand.
-
     Axes of length one disappear; the groups keep the order and contain the original axes.
     """
     groups: list[tuple[int, ...]] = []

@@ -32,9 +32,8 @@ def closed_form(*names: str) -> Callable[[ClosedForm], ClosedForm]:
 
 
 def from_output(*names: str) -> Callable[[FromOutput], FromOutput]:
-    """Registers ``form(output, out, grad)`` as the gradient of rows with one operand and one output.
-
-    ``output`` is the output as an expression over the operand, ``out`` the saved output, ``grad`` its gradient.
+    """Registers ``form(output, out, grad)`` as the gradient of rows with one operand and one output. ``output`` is the
+    output as an expression over the operand, ``out`` the saved output, ``grad`` its gradient.
     """
 
     def register(form: FromOutput) -> FromOutput:

@@ -17,9 +17,8 @@ from netcl.core.ops_table.dispatch import OpRow, Program, program_row
 
 @dataclass(frozen=True)
 class GradientProgram:
-    """One program of a plan: ``row`` over ``sources`` (positions among saved tensors and gradients of outputs).
-
-    Its results are the gradients of ``inputs``, then values that later programs load from the positions ``shared``.
+    """One program of a plan: ``row`` over ``sources`` (positions among saved tensors and gradients of outputs). Its
+    results are the gradients of ``inputs``, then values that later programs load from the positions ``shared``.
     """
 
     row: OpRow

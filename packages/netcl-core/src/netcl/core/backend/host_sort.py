@@ -36,9 +36,8 @@ def sorted_rows(x: Array, dtype: str, descending: bool) -> tuple[Array, Array]:
 
 
 def sort_values(values: Array, original: Callable[[], Array], dtype: str, descending: bool = False) -> None:
-    """Gives ``values`` the values of ``sorted_rows`` in place, in the time of an unstable sort.
-
-    ``original()`` gives the values as they were, which are needed again if there are NaNs or zeros of negative sign.
+    """Gives ``values`` the values of ``sorted_rows`` in place, in the time of an unstable sort. ``original()`` gives
+    the values as they were, which are needed again if there are NaNs or zeros of negative sign.
     """
     if values.size == 0:
         return

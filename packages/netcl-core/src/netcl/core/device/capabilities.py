@@ -22,7 +22,6 @@ _TINY_LOCAL_MEMORY = 24 * 1024
 @dataclass(frozen=True)
 class DeviceProfile:
     """Capabilities of a device; memory in bytes, ``extensions`` are the names that the driver reports.
-
     ``unified_memory``: host and device share memory, as on CPUs and on GPUs that report it.
     """
 
@@ -165,9 +164,7 @@ _CAPABILITIES = {
 
 def requirements(requires: str | Iterable[str]) -> tuple[str, ...]:
     """Returns the names of capabilities (fp16 fp64 subgroups svm int64_atomics command_buffer) or extensions as a
-    tuple.
-
-    Raises ValueError for an unknown name.
+    tuple. Raises ValueError for an unknown name.
     """
     needs = (requires,) if isinstance(requires, str) else tuple(requires)
     for need in needs:
@@ -188,7 +185,6 @@ def has_capabilities(profile: DeviceProfile, needs: Iterable[str]) -> bool:
 
 def kernel_strategy(profile: DeviceProfile) -> str:
     """Returns ``"portable"`` or ``"optimized"``, the kernels that suit the device; NETCL_KERNEL_STRATEGY overrides it.
-
     "portable" for CPUs and for local memory below 24 KB; "optimized" with sub-groups or fp16, and for NVIDIA and AMD.
     """
     forced: str = config.get("KERNEL_STRATEGY")

@@ -78,10 +78,8 @@ _FPGA = re.compile(r"fpga|xilinx|altera", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class ExtendedDeviceProfile:
-    """A DeviceProfile with the properties that tile sizes and vector widths depend on.
-
-    ``vector_width``: floats per vector that the driver prefers; ``unified_memory``: True if host and device share
-    memory.
+    """A DeviceProfile with the properties that tile sizes and vector widths depend on. ``vector_width``: floats per
+    vector that the driver prefers; ``unified_memory``: True if host and device share memory.
     """
 
     base: DeviceProfile

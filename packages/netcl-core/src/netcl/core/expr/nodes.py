@@ -47,9 +47,8 @@ def _forget(ref: weakref.KeyedRef[Any, Expr]) -> None:
 
 
 class Expr(metaclass=_Interned):
-    """A node of the DAG; Python operators and comparisons build further nodes.
-
-    ``==`` is identity, as interning makes it structural; the elementwise comparison is ``eq(a, b)``.
+    """A node of the DAG; Python operators and comparisons build further nodes. ``==`` is identity, as interning makes
+    it structural; the elementwise comparison is ``eq(a, b)``.
     """
 
     __slots__ = ("__weakref__",)
@@ -141,9 +140,8 @@ class Const(Expr):
 
 @dataclass(frozen=True, eq=False)
 class Scalar(Expr):
-    """A number passed by name at launch, so that its value is not in the text of the kernel.
-
-    The name ``size:0,2`` is bound by every backend to the number of elements of those axes of the iteration space.
+    """A number passed by name at launch, so that its value is not in the text of the kernel. The name ``size:0,2`` is
+    bound by every backend to the number of elements of those axes of the iteration space.
     """
 
     name: str
@@ -191,9 +189,8 @@ REDUCE_KINDS = ("sum", "prod", "max", "min")
 
 @dataclass(frozen=True, eq=False)
 class Reduce(Expr):
-    """``kind`` (sum, prod, max, min) of ``arg`` over ``axes`` of the iteration space, which stay with length one.
-
-    half and bfloat16 accumulate in float32, whole numbers and bool add up in int64.
+    """``kind`` (sum, prod, max, min) of ``arg`` over ``axes`` of the iteration space, which stay with length one. half
+    and bfloat16 accumulate in float32, whole numbers and bool add up in int64.
     """
 
     kind: str

@@ -372,9 +372,8 @@ def uses_flag(outputs: Sequence[Expr]) -> bool:
 
 
 def render(outputs: Sequence[Expr], layout: Layout) -> KernelSource:
-    """Returns the kernel of ``outputs`` over the axes of ``layout``, named after its kind and content.
-
-    Its text is ``to_source()``; ``KernelSpec.from_source`` turns it into a kernel that can be built, run and tuned.
+    """Returns the kernel of ``outputs`` over the axes of ``layout``, named after its kind and content. Its text is
+    ``to_source()``; ``KernelSpec.from_source`` turns it into a kernel that can be built, run and tuned.
     """
     writer = _Writer(outputs, layout)
     before, number, lines = writer.body()

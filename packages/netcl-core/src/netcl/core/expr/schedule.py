@@ -267,9 +267,8 @@ class _Planner:
         return first
 
     def nests(self, output: Expr) -> bool:
-        """True if one work-item may repeat the inner reductions of ``output`` at each step of the outer loop.
-
-        Never if a group shares a row: its work-items run the outer loop separately, and the inner loop has barriers.
+        """True if one work-item may repeat the inner reductions of ``output`` at each step of the outer loop. Never if
+        a group shares a row: its work-items run the outer loop separately, and the inner loop has barriers.
         """
         if self.target.group > 1:
             return False

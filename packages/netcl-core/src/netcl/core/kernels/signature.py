@@ -38,9 +38,8 @@ _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 @dataclass(frozen=True)
 class Parameter:
-    """A kernel parameter: ``text`` as declared, its ``base`` type without qualifiers.
-
-    ``space`` is global, local or constant for a pointer, empty for a value; ``writes``: the kernel may write to it.
+    """A kernel parameter: ``text`` as declared, its ``base`` type without qualifiers. ``space`` is global, local or
+    constant for a pointer, empty for a value; ``writes``: the kernel may write to it.
     """
 
     text: str

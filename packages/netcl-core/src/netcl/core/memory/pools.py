@@ -61,10 +61,8 @@ _new_handle = BufferHandle.__new__
 
 
 class BufferPool:
-    """Device buffers of one context in power-of-two buckets; thread-safe.
-
-    ``max_cached_bytes`` bounds the unused buffers kept (None: no bound); the least recently used are dropped first.
-    Raises ImportError without pyopencl.
+    """Device buffers of one context in power-of-two buckets; thread-safe. ``max_cached_bytes`` bounds the unused
+    buffers kept (None: no bound); the least recently used are dropped first. Raises ImportError without pyopencl.
     """
 
     _extra_flags = 0
@@ -373,10 +371,8 @@ class BufferPool:
 
 
 class PinnedBufferPool(BufferPool):
-    """BufferPool of page-locked host buffers (ALLOC_HOST_PTR), for staging.
-
-    The host cannot swap them out: NETCL_PINNED_MAX_MB bounds the bytes the pool holds in all, ``max_cached_bytes`` the
-    unused ones (None: the same).
+    """BufferPool of page-locked host buffers (ALLOC_HOST_PTR), for staging. The host cannot swap them out:
+    NETCL_PINNED_MAX_MB bounds the bytes the pool holds in all, ``max_cached_bytes`` the unused ones (None: the same).
     """
 
     def __init__(self, context: Any, max_cached_bytes: int | None = None) -> None:

@@ -378,9 +378,8 @@ def _through(
 
 
 def set_recorder(hook: Hook | None) -> Hook | None:
-    """Makes ``hook`` the process's recorder and returns the one before; netcl.autograd calls this.
-
-    While there is one, calls that are not recorded although an operand requires grad warn (ForwardOnlyWarning).
+    """Makes ``hook`` the process's recorder and returns the one before; netcl.autograd calls this. While there is one,
+    calls that are not recorded although an operand requires grad warn (ForwardOnlyWarning).
     """
     global _recorder
     previous, _recorder = _recorder, hook

@@ -29,7 +29,6 @@ class PackedTensor:
     @classmethod
     def from_blocks(cls, blocks: Any, shape: Sequence[int], format: str, device: Any = None) -> PackedTensor:
         """Returns the matrix of ``shape`` that has these blocks, bytes or an array of uint8 in the order of GGUF.
-
         Raises ShapeError if the columns are no whole blocks, or if the length does not fit.
         """
         row = format_of(format)

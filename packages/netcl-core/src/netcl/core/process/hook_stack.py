@@ -25,7 +25,6 @@ class Hook(Protocol):
 
 class Predictor(Protocol):
     """Predicts the calls of a loop: the first entry of a thread's hooks, with the rank ``PREDICTOR``, if it is active.
-
     It is called in place of a whole op or of an ``event``, before recorder and hooks, and not for what these call.
     """
 
@@ -43,9 +42,8 @@ class Predictor(Protocol):
         ...
 
     def settle(self, cause: str, reads: bool = False) -> None:
-        """Computes what was predicted and not computed; the calls that follow are computed at once.
-
-        ``reads``: what follows changes nothing that calls depend on.
+        """Computes what was predicted and not computed; the calls that follow are computed at once. ``reads``: what
+        follows changes nothing that calls depend on.
         """
         ...
 

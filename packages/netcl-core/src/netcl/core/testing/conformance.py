@@ -136,7 +136,6 @@ def run_case(name: str, case: Case, engine: DeviceBackend, dtype: str = "float32
 
 def refusal(name: str, dtype: str, engine: DeviceBackend) -> UnsupportedError | None:
     """Returns the op's error of refusal of a dtype on an engine, tried on its smallest case, or None if it computes.
-
     Any other error is raised. Raises LookupError if the op has no cases.
     """
     cases = [case for case in op_cases(name) if all(array.size for array in _arrays(case.operands))]
@@ -282,10 +281,8 @@ def _check_draws(report: Report, backend: DeviceBackend, dtype: str) -> None:
 
 
 def check_family(backend: DeviceBackend, family: str, dtype: str = "float32", quick: bool = True) -> Report:
-    """Checks one kernel family of ``op_families`` in one dtype.
-
-    ``quick`` takes few ops and, since each case may be a kernel to compile, few cases of them: one in dtypes other than
-    float32.
+    """Checks one kernel family of ``op_families`` in one dtype. ``quick`` takes few ops and, since each case may be a
+    kernel to compile, few cases of them: one in dtypes other than float32.
     """
     importlib.import_module("netcl.ops")
     report = Report(f"{backend.device_label}, {family}, {dtype}")

@@ -139,9 +139,8 @@ def computed(name: str, sample: Sample, engine: DeviceBackend, dtype: str) -> tu
 
 
 def disagreement(name: str, engine: DeviceBackend, dtype: str) -> str:
-    """Returns how an op on an engine differs from NumPy on the extremes of a dtype; empty if it does not.
-
-    An op that refuses a dtype by DTypeError must refuse it on NumPy's engine, too.
+    """Returns how an op on an engine differs from NumPy on the extremes of a dtype; empty if it does not. An op that
+    refuses a dtype by DTypeError must refuse it on NumPy's engine, too.
     """
     for sample in samples(name, dtype):
         try:

@@ -124,9 +124,8 @@ def conv(
     algo: str | None = None,
     epilogue: Epilogue | None = None,
 ) -> TensorData:
-    """Computes a convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad).
-
-    With ``algo="naive"`` forward computes one product per tap and needs no workspace.
+    """Computes a convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad). With
+    ``algo="naive"`` forward computes one product per tap and needs no workspace.
     """
     if epilogue is not None:
         check(epilogue, a.dtype)

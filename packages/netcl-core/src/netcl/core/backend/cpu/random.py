@@ -17,9 +17,8 @@ _SHIFT = np.uint64(32)
 
 
 def philox(counter: Array, key: int) -> Array:
-    """Returns Philox4x32-10 words (n, 4), uint32, for counters (n, 4) of uint32 and a 64-bit key.
-
-    Salmon, Moraes, Dror and Shaw: Parallel Random Numbers: As Easy as 1, 2, 3. SC 2011.
+    """Returns Philox4x32-10 words (n, 4), uint32, for counters (n, 4) of uint32 and a 64-bit key. Salmon, Moraes, Dror
+    and Shaw: Parallel Random Numbers: As Easy as 1, 2, 3. SC 2011.
     """
     c0, c1, c2, c3 = (counter[:, i].astype(np.uint64) for i in range(4))
     k0, k1 = key & 0xFFFFFFFF, key >> 32 & 0xFFFFFFFF

@@ -124,9 +124,8 @@ def _tried(name: str, device: Any) -> bool:
 
 
 def run_trial(name: str, key: str, devices: Iterable[Any]) -> int:
-    """Returns the exit code of a trial on the first of ``devices`` with the driver ``key``.
-
-    Raises LookupError if there is none.
+    """Returns the exit code of a trial on the first of ``devices`` with the driver ``key``. Raises LookupError if there
+    is none.
     """
     device = next((candidate for candidate in devices if driver_key(candidate) == key), None)
     if device is None:

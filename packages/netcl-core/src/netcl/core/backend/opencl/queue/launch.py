@@ -96,7 +96,6 @@ class Launcher(OpenRecordings):
         options: str = "",
     ) -> None:
         """Launches ``kernel_name`` of the program, building it at first use; appends it instead while recording.
-
         ``local_size`` None leaves the choice to the driver.
         """
         if 0 in global_size:

@@ -172,9 +172,8 @@ def copy(
     out_strides: Sequence[int],
     out_offset: int,
 ) -> None:
-    """Copies a block of ``shape`` between tensors of one dtype; strides and offsets in elements.
-
-    Strides may be 0 in the source (repetition) and negative in both (reversal); the two must not overlap in memory.
+    """Copies a block of ``shape`` between tensors of one dtype; strides and offsets in elements. Strides may be 0 in
+    the source (repetition) and negative in both (reversal); the two must not overlap in memory.
     """
     if prod(shape) == 0:
         return

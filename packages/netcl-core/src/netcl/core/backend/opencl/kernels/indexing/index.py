@@ -72,7 +72,6 @@ def _walking(
     table: tuple[int, int, int], count: int, total: int, columns: bool, keep: bool, units: int, device: Traits
 ) -> tuple[Size, Size, Any]:
     """Returns the launch of kernels in which each work-item owns a part of the result and iterates over all indices.
-
     ``columns``: each column has indices of its own, so that on a CPU the columns are shared out first.
     """
     before, extent, after = table

@@ -56,9 +56,8 @@ def cached_attention(
     cap: float,
     eps: float,
 ) -> TensorT:
-    """Returns the attention of one new token of each row, whose key and value it writes to the cache.
-
-    ``tables`` has keys and values, and the scales of both for a cache in Q8_0.
+    """Returns the attention of one new token of each row, whose key and value it writes to the cache. ``tables`` has
+    keys and values, and the scales of both for a cache in Q8_0.
     """
     device = traits(engine)
     rows, kv_heads, places, size = tables[0].shape
