@@ -74,9 +74,7 @@ def _limited(parameters: list[Tensor], clip_value: float) -> None:
 
 
 def norm_and_factor(grads: Sequence[Tensor], max_norm: float, norm_type: float = 2.0) -> tuple[Tensor, Tensor]:
-    """Returns the norm of some gradients as one vector, and min(1, max_norm / (norm + 1e-6)): 0-d tensors in float32
-    (float64 if a gradient has it).
-    """
+    """Returns the norm of gradients as one vector, and min(1, max_norm / (norm + 1e-6)): 0-d, float32 or float64."""
     if norm_type <= 0:
         raise ValueError(f"norm_type: expected a positive number or inf, got {norm_type}")
     kind = "max" if norm_type == float("inf") else "sum"

@@ -168,9 +168,7 @@ class GradNode:
         self.trace: str | None = called_from() if state.anomaly else None
 
     def unpack(self, needed: Collection[int] | None = None) -> tuple[Tensor, ...]:
-        """Returns the saved tensors; RuntimeError if they have been freed or if one of them, of those at the positions
-        ``needed``, has been overwritten since.
-        """
+        """Returns the saved tensors; RuntimeError if freed, or if one (of those ``needed``) was overwritten since."""
         if self.saved is None:
             raise RuntimeError(
                 f"{self.name}: backward a second time through a graph that is freed; pass retain_graph=True to the "

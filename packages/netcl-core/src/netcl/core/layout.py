@@ -17,9 +17,7 @@ def aligned(shape: Sequence[int], rank: int) -> Shape:
 
 
 def broadcast_shapes(shapes: Sequence[Sequence[int]], op: str = "broadcast") -> Shape:
-    """Returns the shape that all ``shapes`` broadcast to by NumPy's rules. Raises ShapeError, which names the op and
-    the shapes, if there is none.
-    """
+    """Returns the shape that ``shapes`` broadcast to by NumPy's rules. ShapeError names op and shapes if none."""
     first = tuple(shapes[0]) if shapes else ()
     if all(tuple(shape) == first for shape in shapes):
         return first

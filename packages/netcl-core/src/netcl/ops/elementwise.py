@@ -586,9 +586,7 @@ def clone(x: Expr) -> Expr:
     ),
 )
 def elementwise_binary(a: Expr, b: Expr, expression: str = "") -> Expr:
-    """Returns the expression in C over v0 and v1, for example ``"MUL(ADD(v0, v1), 2.0f)"``; raises ExpressionError with
-    the position of a syntax error.
-    """
+    """Returns the expression in C over v0 and v1, as ``"MUL(ADD(v0, v1), 2.0f)"``; ExpressionError has a position."""
     return parse(expression, [a, b])
 
 

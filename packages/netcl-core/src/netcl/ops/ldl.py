@@ -91,9 +91,7 @@ def _symmetric(rng: np.random.Generator, *shape: int) -> Any:
     ),
 )
 def ldl_factor_ex(x: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    """``ldl_factor``, and an int32 for each matrix: 0, or the first pivot that is zero. Raises SingularMatrixError for
-    such a matrix with ``check_errors``.
-    """
+    """``ldl_factor``, and int32: 0, or the first zero pivot; with ``check_errors`` SingularMatrixError then."""
     op = "linalg_ldl_factor_ex"
     require_matrix(op, x)
     ld, pivots, info = _factored(host(x))

@@ -158,9 +158,7 @@ _LEAST_PRODUCTS = 1 << 18
 
 
 def _exact_float(a: Tensor, b: Tensor, results: int, inner: int) -> str | None:
-    """Returns the floating dtype with exact sums of ``inner`` products of the operands' dtypes; None if there
-    is none, or ``results`` of them are few.
-    """
+    """Returns the floating dtype with exact sums of ``inner`` products; None if none, or ``results`` are few."""
     if not {a.dtype, b.dtype} <= _BITS.keys() or results * inner < _LEAST_PRODUCTS:
         return None
     bits = _BITS[a.dtype] + _BITS[b.dtype] + (inner - 1).bit_length()
@@ -172,9 +170,7 @@ def _exact_float(a: Tensor, b: Tensor, results: int, inner: int) -> str | None:
 def _whole_matmul(
     a: Tensor, b: Tensor, transpose_a: bool, transpose_b: bool, final: tuple[int, ...], dtype: str
 ) -> Tensor:
-    """Returns the product of integers as one reducing expression over (..., row, inner, column), in the low bits of
-    int64; of bool, True for a nonzero sum.
-    """
+    """Returns the product of integers as one reducing expression, in the low bits of int64; of bool True if not 0."""
     left = _swapped(a) if transpose_a else a
     right = _swapped(b) if transpose_b else b
     left = left._alias((*(left.shape if left.ndim > 1 else (1, *left.shape)), 1))

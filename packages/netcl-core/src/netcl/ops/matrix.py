@@ -197,9 +197,7 @@ def _exponential(x: Any) -> Any:
     forms=METHOD,
 )
 def matrix_exp(x: Tensor) -> Tensor:
-    """Returns the exponential of a matrix or a stack of them, by scaling, the first 18 terms of its series, and
-    squaring; in float32 for the half types.
-    """
+    """Returns the exponential of matrices by scaling, 18 terms of its series, and squaring; halves in float32."""
     engine_of("matrix_exp", x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"matrix_exp: expected square matrices, got shape {x.shape}")
@@ -268,9 +266,7 @@ def vandermonde(x: Tensor, *, N: int | None = None) -> Tensor:
     ),
 )
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """Returns the powers N - 1 to 0 of each element of a vector as the columns of a matrix (n, N), or 0 to N - 1 if
-    ``increasing``; N is n by default.
-    """
+    """Returns the powers N - 1 to 0 of a vector's elements as columns (n, N), 0 to N - 1 if ``increasing``; N: n."""
     engine_of("vander", x)
     if x.ndim != 1:
         raise ShapeError(f"vander: expected a vector, got shape {x.shape}; linalg.vander takes stacks")

@@ -374,9 +374,7 @@ def _whole(op: str, x: Tensor, axis: int | None, keepdims: bool, along: Any, ext
 
 
 def _of_parts(x: Tensor, axis: int, keepdims: bool, along: Any, extremum: Any) -> Tensor:
-    """Returns the position of the first extremum along an axis that is too long for one program: the position in the
-    first part with the extremum.
-    """
+    """Returns the position of an extremum of an axis too long for one program: that of the first part with it."""
     size, at, best = x.shape[axis], [], []
     for start in range(0, size, _FURTHEST):
         part = x.narrow(axis, start, builtins.min(_FURTHEST, size - start))

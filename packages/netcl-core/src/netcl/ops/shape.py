@@ -366,9 +366,7 @@ def write_slice(x: Tensor, target: Tensor, starts: Sequence[int], steps: Sequenc
 
 @computed(domain=sampled(lambda x: x, ((2, 3), {}), ((), {}), ((0, 2), {})))
 def transfer(x: Tensor, queue: Any = None) -> Tensor:
-    """Returns a copy of x on another queue, through the host if that belongs to another device; None is the active
-    device. ``Tensor.to`` calls it.
-    """
+    """Returns a copy of x on another queue (None: the active device's), perhaps through the host, for ``Tensor.to``."""
     engine_of("transfer", x)
     return engine_for(queue).receive(x)
 

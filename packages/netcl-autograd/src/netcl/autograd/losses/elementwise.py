@@ -469,9 +469,7 @@ def _labels_cases(rng: np.random.Generator) -> Cases:
 def multilabel_soft_margin_loss(
     x: Expr, target: Expr, weight: Expr | None = None, reduction: str = "mean", *, space: Space
 ) -> Expr:
-    """Returns the mean over the last axis of the binary cross entropy of logits x (..., C) and targets 0 or 1, times
-    ``weight`` (C,).
-    """
+    """Returns the mean over the last axis of binary cross entropy: logits (..., C), targets 0 or 1, ``weight`` (C,)."""
     value = _with_logits(x, target)
     axes = space.axes(None)
     rows = mean(value if weight is None else value * weight, axes[-1])

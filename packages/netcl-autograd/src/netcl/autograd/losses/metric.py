@@ -202,9 +202,7 @@ def contrastive_pairs(
 
 @composite(amp="float32", domain=_columns(_contrastive_reference, _contrastive_cases))
 def contrastive_loss(a: Tensor, b: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """Returns d^2 if target is 1 (similar), max(0, margin - d)^2 if it is 0; d the distance of a and b (..., D)
-    (Hadsell et al. 2006).
-    """
+    """Returns d^2 if target is 1, max(0, margin - d)^2 if 0; d: distance of a and b (..., D) (Hadsell et al. 2006)."""
     column = _one_each("contrastive_loss", a, target)
     return contrastive_pairs(a, b, column, reduction=reduction, margin=margin)  # type: ignore[no-any-return]
 

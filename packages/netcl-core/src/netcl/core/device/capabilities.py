@@ -163,9 +163,7 @@ _CAPABILITIES = {
 
 
 def requirements(requires: str | Iterable[str]) -> tuple[str, ...]:
-    """Returns the names of capabilities (fp16 fp64 subgroups svm int64_atomics command_buffer) or extensions as a
-    tuple. Raises ValueError for an unknown name.
-    """
+    """Returns names of capabilities (see ``_CAPABILITIES``) or extensions as a tuple; ValueError for an unknown one."""
     needs = (requires,) if isinstance(requires, str) else tuple(requires)
     for need in needs:
         if need not in _CAPABILITIES and not need.startswith("cl_"):

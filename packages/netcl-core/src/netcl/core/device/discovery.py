@@ -539,9 +539,7 @@ class DeviceManager:
         return self._open(*pairs[index])
 
     def not_found(self, selector: object) -> DeviceNotFoundError:
-        """Returns the error for a selector without a device: it lists all devices or, if there are none, the packages
-        to install.
-        """
+        """Returns the error for a selector without a device, with all devices or, if none, what to install."""
         why = str(_opencl().icd.late_advice()) if self.discover() else self._why_none()
         hint = f"\n{why}" * bool(why)
         if str(selector).partition(":")[0] in _GPU_NAMES and not _pytorch_names:
@@ -696,9 +694,7 @@ def get_default_device() -> device:
 
 
 def get_active_device() -> DeviceHandle:
-    """Returns the device of the innermost ``with device(...)`` of this thread, else the device of
-    ``set_default_device``, else ``manager.default()``.
-    """
+    """Returns the device of this thread's innermost ``with device(...)``, of ``set_default_device``, or the default."""
     if _active.handles:
         return _active.handles[-1]
     if _default is not None:

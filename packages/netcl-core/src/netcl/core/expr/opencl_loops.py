@@ -209,9 +209,7 @@ class LoopWriter(ABC):
         return name, error, False
 
     def fold(self, scope: Scope, wide: _Sum, rest: str, rest_error: str) -> tuple[str, str]:
-        """Combines the lanes of an accumulator, and the accumulator of the rest if there is one, to one value (and
-        error), in a fixed order.
-        """
+        """Combines an accumulator's lanes, and the rest's if there is one, to one value (and error), in fixed order."""
         member, width = wide.member, self.width
         name, error = (wide.total, wide.error) if wide.careful else (wide.term, "")
         if wide.lanes > 1:

@@ -70,9 +70,7 @@ class _Group:
 
 
 class Fusion:
-    """The groups of ``calls``; ``live`` are the numbers that are needed afterwards, ``outside`` numbers of tensors that
-    are written for others.
-    """
+    """The groups of ``calls``; ``live`` are numbers needed afterwards, ``outside`` those written for others."""
 
     def __init__(self, calls: Sequence[LoggedCall], live: set[int], rules: Rules, outside: Iterable[int] = ()) -> None:
         self._calls = calls = _without_dead_calls(calls, {*live, *outside})

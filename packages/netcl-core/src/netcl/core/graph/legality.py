@@ -274,9 +274,7 @@ def has_same_bits(after: Region) -> bool:
 
 
 def makes_sincos(before: Region, after: Region) -> bool:
-    """Returns True if fusion puts the sine and the cosine of one value into a region: compilers make one call of both,
-    and Intel's has other bits.
-    """
+    """Returns True if fusion joins sine and cosine of a value: compilers make one call, with other bits in Intel's."""
     angles = _angles(after)
     return bool(angles) and bool(angles - _angles(before))
 

@@ -249,9 +249,7 @@ class WorkGroupTuner:
         self.max_local = max_local
 
     def choose_local_size(self, device: Any = None) -> int:
-        """Returns the local size for a cl.Device, a queue or a handle; without one, ``max_local`` rounded down to a
-        power of two.
-        """
+        """Returns the local size for a device, a queue or a handle; without, ``max_local`` down to a power of two."""
         limit = self.max_local
         if hasattr(device, "queue") or hasattr(device, "finish"):
             limit = min(limit, profile_of(device).max_work_group_size)

@@ -177,9 +177,7 @@ def own_form(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 def _with_numbers_moved(error: BackendMismatchError, args: tuple[Any, ...]) -> Callable[..., Any] | None:
-    """Returns the recorded call, if it is elementwise, with 0-d tensors of the CPU moved to the device of the others,
-    which must be one; else None.
-    """
+    """Returns an elementwise call with 0-d tensors of the CPU moved to the one device of the others; else None."""
     tensors = [value for value in args if isinstance(value, TensorData)]
     numbers = {id(value) for value in tensors if not value.shape and value.device.type == "cpu"}  # type: ignore[attr-defined]
     others: list[Any] = [value for value in tensors if id(value) not in numbers]

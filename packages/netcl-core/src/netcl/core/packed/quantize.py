@@ -85,9 +85,7 @@ def _q4_0(x: Tensor) -> dict[str, Tensor]:
 
 
 def _fitted(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns scales and minima (at most 0) of rows: of several trials, what is next to the numbers. Large numbers have
-    more weight, as they do in products.
-    """
+    """Returns scales and minima (at most 0) of rows, the nearest of several trials. Large numbers have more weight."""
     weight = _abs(x) + _op("sqrt")(_sum(x * x, 1, keepdims=True) / x.shape[1])
     low = _clamp(_amin(x, 1, keepdims=True), max=0.0)
     width = _amax(x, 1, keepdims=True) - low

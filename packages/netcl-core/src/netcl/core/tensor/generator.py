@@ -98,9 +98,7 @@ class Generator:
 
     @property
     def numbers(self) -> str:
-        """The generator of draws on CPUs: "philox" or a name of an extension, such as "mt19937". A
-        change keeps the seed and begins from it.
-        """
+        """The generator of draws on CPUs: "philox" or an extension's, as "mt19937". A change begins at the seed."""
         return "philox" if self.host is None else self.host.numbers
 
     @numbers.setter

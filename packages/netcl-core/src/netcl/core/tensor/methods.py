@@ -1247,9 +1247,7 @@ def svd(x: Any, some: bool = True, compute_uv: bool = True) -> Any:
 
 @_method
 def cholesky_inverse(x: Any, upper: bool = False) -> Any:
-    """The inverse of the matrix with Cholesky factor x: of x x^T, with ``upper`` of x^T x. As in PyTorch, the gradient
-    is that of a full x.
-    """
+    """The inverse of x x^T for the Cholesky factor x, with ``upper`` of x^T x. The gradient is that of a full x."""
     return _call("linalg_inv", _squared(x, upper))
 
 

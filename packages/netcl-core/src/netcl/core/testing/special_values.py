@@ -127,9 +127,7 @@ def _replaced(operands: Any, changed: dict[tuple[int, ...], Array], path: tuple[
 
 
 def special_cases(name: str, dtype: str, count: int = 1) -> Iterator[tuple[str, Case]]:
-    """Returns ``count`` cases of a row with special values of ``dtype`` at a few places, in one operand at a time, each
-    with a text that names it.
-    """
+    """Returns ``count`` cases of a row with special values of ``dtype`` at few places of one operand each, named."""
     rng = np.random.default_rng(0)
     for number, case in enumerate(_cases(name)):
         if number == count or (name in _ROUNDED and not is_floating(dtype)):

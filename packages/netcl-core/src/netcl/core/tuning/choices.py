@@ -204,9 +204,7 @@ def _opencl_device(device: Any) -> Any:
 
 
 def _seen_profile(device: Any) -> ExtendedDeviceProfile:
-    """Returns the extended profile of a device, handle or queue (None: the active device), with the limits of the
-    queue's capability mask applied.
-    """
+    """Returns the extended profile of a device, handle or queue (None: the active one), within the queue's mask."""
     if device is None:
         device = get_active_device()
     opencl_device = _opencl_device(device)

@@ -417,9 +417,7 @@ class OpenCLBackend(ForwardedCalls):
 
     @property
     def flag(self) -> Any:
-        """The int[8] for kernels' reports of a failed check (``c_types.report``); reading this property marks a check
-        as pending.
-        """
+        """The int[8] for kernels' reports of failed checks (``c_types.report``); reading it marks one as pending."""
         with self._lock:
             if self._flag is None:
                 self._flag = self.pool.allocate(32)

@@ -214,9 +214,7 @@ class Launcher(OpenRecordings):
             raise self.translate(error, what, requested) from error
 
     def call(self, function: Callable[[], Any], what: str, requested: int = 0) -> Any:
-        """Returns ``function()``, an OpenCL call that needs ``requested`` bytes; if memory is out, it retries once with
-        empty caches.
-        """
+        """Returns ``function()``, an OpenCL call of ``requested`` bytes; without memory again, with empty caches."""
         self.check()
         late_launches.enqueue()
         try:

@@ -73,9 +73,7 @@ def _launches(
     size: int,
     device: Traits,
 ) -> tuple[str, str, int | None, tuple[tuple[int, Any], ...]]:
-    """Returns the text and the name of the kernel, the work-items of a group, and work-items and argument for each
-    launch.
-    """
+    """Returns the text and name of the kernel, a group's work-items, and work-items and argument for each launch."""
     dims = _joined(shape, source_strides, out_strides)
     dims.sort(key=lambda dim: -abs(dim[2]))
     transposing = len(dims) > 1 and abs(dims[-1][1]) > 1

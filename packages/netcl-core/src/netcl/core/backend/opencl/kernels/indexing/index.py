@@ -56,9 +56,7 @@ def _grid(columns: int, rows: int, outer: int, device: Traits) -> tuple[Size, Si
 
 @lru_cache(maxsize=512)
 def _moving(before: int, extent: int, after: int, count: int, device: Traits) -> tuple[Size, Size, Any]:
-    """Returns the launch of kernels that move rows: a few work-items with many rows each on a CPU, else one per
-    element.
-    """
+    """Returns the launch of kernels that move rows: on a CPU few work-items with many rows, else one per element."""
     rows = before * count
     width = max(after, 1) if device.is_cpu else 1
     _, local = _grid(-(-after // width), rows, 1, device)

@@ -120,9 +120,7 @@ class _Weight(NamedTuple):
 
 
 def _forth(engine: Any, weight: TensorData, tile: _Tile) -> _Weight:
-    """Returns the weight (gates * hidden, hidden) as (hidden, gates * hidden), a matrix for each tile of units if the
-    tiles are whole.
-    """
+    """Returns the weight (gates * hidden, hidden) as (hidden, gates * hidden), a matrix per tile if all are whole."""
     (rows, hidden), gates = weight.shape, weight.shape[0] // weight.shape[1]
     units = tile.lanes * (tile.wide if gates == 1 else 1)
     if tile.lanes == 1 or hidden % units:

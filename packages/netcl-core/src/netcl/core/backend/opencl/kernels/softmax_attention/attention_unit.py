@@ -174,9 +174,7 @@ def attend(
     mask: TensorData,
     scale: float,
 ) -> tuple[TensorData, TensorData]:
-    """Returns softmax(scale q k^T + mask) v in the operands' dtype, and in float32 the logarithms of the weights'
-    divisors, by the kernel of the unit ``unit``.
-    """
+    """Returns softmax(scale q k^T + mask) v, and in float32 the logarithms of the weights' divisors, by ``unit``."""
     out = engine.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
     lse = engine.empty(q.shape[:-1], "float32")
     operands = _operands(engine, unit, q, k, v)

@@ -114,9 +114,7 @@ class NotedCall:
             engine.copy(fresh, result, source_offset=0, out_offset=0, **whole)
 
     def fail(self, error: BaseException) -> None:
-        """Makes the result tensors of the call, and all that share their memory, raise an error on use; its operands
-        keep their values.
-        """
+        """Makes the call's results, and all that share their memory, raise an error on use; its operands stay."""
         operands = [allocation() for allocation in self._given]
         for tensor, allocation in self._made:
             memory, result = allocation(), tensor()
