@@ -83,6 +83,8 @@ class OpRow:
 
     def names(self, space: str, written: bool = False) -> list[str]:
         """Returns names of forms in ``space`` (x, nc, F or a): plain ones, or ``written`` ones without their last _."""
+        if f"{space}." not in self.forms:
+            return []
         forms = (form.partition(".") for form in self.forms.split())
         names = [name.replace("*", self.name) for place, _, name in forms if place == space]
         return [name.removesuffix("_") for name in names if name.endswith("_") == written]
