@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from typing import Any
 
@@ -16,11 +17,14 @@ __all__ = [
 
 
 class NetclError(Exception):
-    """Base of all errors of netcl. ``op`` names the operation, ``parameter`` the argument at fault, or None."""
+    """Base of all errors of netcl. ``op`` names the operation, by default the one that the text begins with, and
+    ``parameter`` the argument at fault; or None.
+    """
 
     def __init__(self, message: str = "", *, op: str | None = None, parameter: str | None = None) -> None:
         super().__init__(message)
-        self.op = op
+        named = None if op is not None else re.match(r"([a-z]\w*): ", message)
+        self.op = named[1] if named else op
         self.parameter = parameter
 
 

@@ -48,7 +48,7 @@ def check_copy(target: Any, source: Any, what: str = "assign") -> None:
     except ShapeError:
         fits = False
     if not fits:
-        raise ShapeError(f"{what}: shapes {source.shape} and {target.shape} of the target do not broadcast", op=what)
+        raise ShapeError(f"{what}: shapes {source.shape} and {target.shape} of the target do not broadcast")
 
 
 def _store(target: Any, value: Any, replaces: bool) -> Any:

@@ -25,7 +25,7 @@ def broadcast_shapes(shapes: Sequence[Sequence[int]], op: str = "broadcast") -> 
         other = {length for length in lengths if length != 1}
         if len(other) > 1:
             given = " and ".join(str(tuple(shape)) for shape in shapes)
-            raise ShapeError(f"{op}: shapes {given} do not broadcast; lengths have to be equal or 1", op=op)
+            raise ShapeError(f"{op}: shapes {given} do not broadcast; lengths have to be equal or 1")
         found.append(other.pop() if other else 1)
     return tuple(found)
 
@@ -47,8 +47,8 @@ def normalize_axes(axis: int | Sequence[int] | None, rank: int, op: str) -> tupl
     found = []
     for one in map(operator.index, given):
         if not -rank <= one < rank:
-            raise ShapeError(f"{op}: axis {one} is out of range for {rank} dimensions", op=op, parameter="axis")
+            raise ShapeError(f"{op}: axis {one} is out of range for {rank} dimensions", parameter="axis")
         found.append(one % rank)
     if len(set(found)) != len(found):
-        raise ShapeError(f"{op}: axis {axis} names an axis twice", op=op, parameter="axis")
+        raise ShapeError(f"{op}: axis {axis} names an axis twice", parameter="axis")
     return tuple(sorted(found))

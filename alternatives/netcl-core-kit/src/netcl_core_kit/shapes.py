@@ -24,7 +24,7 @@ __all__ = ["basic", "exactly", "mark_several", "scalars"]
 def exactly(name: str, fits: bool, message: str) -> None:
     """ShapeError with ``message`` unless ``fits``."""
     if not fits:
-        raise ShapeError(f"{name}: {message}", op=name)
+        raise ShapeError(f"{name}: {message}")
 
 
 def mark_several(results: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -103,5 +103,5 @@ def sparse_csr_tensor(
 def spmm(input: SparseTensor, mat2: Any) -> Any:
     """``input @ mat2`` for a sparse matrix and a dense one; gradients flow to the elements and to ``mat2``."""
     if len(input.shape) != 2 or mat2.ndim not in (1, 2) or input.shape[1] != mat2.shape[0]:
-        raise ShapeError(f"spmm: shapes {input.shape} and {mat2.shape} do not fit", op="spmm")
+        raise ShapeError(f"spmm: shapes {input.shape} and {mat2.shape} do not fit")
     return call("matmul", input.to_dense(), mat2, record=True)

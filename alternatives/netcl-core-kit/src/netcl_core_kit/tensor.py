@@ -343,7 +343,7 @@ class TensorBase:
         """Overwrites the content in place with host values or another tensor of the same shape."""
         source = data if isinstance(data, _core.tensor) else _core.tensor.from_host(self.queue, data, self.dtype)
         if source.shape != self.shape:
-            raise ShapeError(f"write: shape {source.shape} into {self.shape}", op="write")
+            raise ShapeError(f"write: shape {source.shape} into {self.shape}")
         if self.grad_fn is not None:
             gradients.methods().refuse_in_place(self, "write")
         before_write(self, source)

@@ -25,14 +25,14 @@ AMP = {
 def _ranks(op: str, text: str, *pairs: tuple[Tensor, int]) -> None:
     if any(x.ndim != rank for x, rank in pairs):
         shapes = " and ".join(str(x.shape) for x, _ in pairs)
-        raise ShapeError(f"{op}: needs {text}, not shapes {shapes}; matmul takes stacks", op=op)
+        raise ShapeError(f"{op}: needs {text}, not shapes {shapes}; matmul takes stacks")
 
 
 def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Any:
     """x + value tensor1 tensor2, broadcast. Integers stay integers, if ``value`` is one; else raises DTypeError."""
     if not any(is_floating(one.dtype) for one in (x, tensor1, tensor2)):
         if value != int(value):
-            raise DTypeError(f"addcmul: value {value} for integers; convert with astype", op="addcmul")
+            raise DTypeError(f"addcmul: value {value} for integers; convert with astype")
         value = int(value)
     return ops.add(x, ops.mul(ops.mul(tensor1, tensor2), value))
 
@@ -54,7 +54,7 @@ def glu(x: Tensor, axis: int = -1) -> Any:
     """a * sigmoid(b), with a and b the halves of x along ``axis``."""
     (at,) = normalize_axes(axis, x.ndim, "glu")
     if x.shape[at] % 2:
-        raise ShapeError(f"glu: axis {at} of shape {x.shape} has no two halves", op="glu", parameter="axis")
+        raise ShapeError(f"glu: axis {at} of shape {x.shape} has no two halves", parameter="axis")
     a, b = ops.chunk(x, 2, at)
     return ops.mul(a, ops.sigmoid(b))
 
@@ -63,7 +63,7 @@ def bmm(a: Tensor, b: Tensor) -> Any:
     """The products of two stacks of matrices, (B, M, K) and (B, K, N)."""
     _ranks("bmm", "shapes (B, M, K) and (B, K, N)", (a, 3), (b, 3))
     if a.shape[0] != b.shape[0]:
-        raise ShapeError(f"bmm: needs shapes (B, M, K) and (B, K, N), not {a.shape} and {b.shape}", op="bmm")
+        raise ShapeError(f"bmm: needs shapes (B, M, K) and (B, K, N), not {a.shape} and {b.shape}")
     return ops.matmul(a, b)
 
 
@@ -88,14 +88,14 @@ def outer(a: Tensor, b: Tensor) -> Any:
 def dot(a: Tensor, b: Tensor) -> Any:
     """The inner product of two vectors (0-d), or the product of matrices."""
     if a.ndim > 2 or b.ndim > 2:
-        raise ShapeError(f"dot: needs vectors or matrices, not {a.shape} and {b.shape}; matmul takes stacks", op="dot")
+        raise ShapeError(f"dot: needs vectors or matrices, not {a.shape} and {b.shape}; matmul takes stacks")
     return ops.matmul(a, b)
 
 
 def trace(x: Tensor, diagonal: int = 0) -> Any:
     """The sum of a matrix's diagonal."""
     if x.ndim != 2:
-        raise ShapeError(f"trace: needs a matrix, not shape {x.shape}", op="trace")
+        raise ShapeError(f"trace: needs a matrix, not shape {x.shape}")
     return ops.sum(ops.diag(x, diagonal))
 
 
@@ -103,7 +103,7 @@ def _added(op: str, rank: int, x: Tensor, a: Tensor, b: Tensor, beta: float, alp
     _ranks(op, "matrices" if rank == 2 else "stacks of matrices", (a, rank), (b, rank))
     product: Any = ops.matmul(a, b)
     if x.ndim > rank or any(size not in (1, full) for size, full in zip(x.shape[::-1], product.shape[::-1])):
-        raise ShapeError(f"{op}: x {x.shape} does not broadcast to {product.shape}", op=op)
+        raise ShapeError(f"{op}: x {x.shape} does not broadcast to {product.shape}")
     if alpha != 1:
         product = ops.mul(product, alpha)
     if beta == 0:
@@ -127,14 +127,14 @@ def tensordot(a: Tensor, b: Tensor, axes: Any = 2) -> Any:
     """
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.ndim, b.ndim):
-            raise ShapeError(f"tensordot: axes {axes} for shapes {a.shape} and {b.shape}", op="tensordot")
+            raise ShapeError(f"tensordot: axes {axes} for shapes {a.shape} and {b.shape}")
         axes = (range(a.ndim - axes, a.ndim), range(axes))
     of_a, of_b = (
         [normalize_axes(axis, x.ndim, "tensordot")[0] for axis in ([each] if isinstance(each, int) else each)]
         for x, each in zip((a, b), axes)
     )
     if [a.shape[axis] for axis in of_a] != [b.shape[axis] for axis in of_b]:
-        raise ShapeError(f"tensordot: axes {of_a} of {a.shape} and {of_b} of {b.shape} differ", op="tensordot")
+        raise ShapeError(f"tensordot: axes {of_a} of {a.shape} and {of_b} of {b.shape} differ")
     free_a = [axis for axis in range(a.ndim) if axis not in of_a]
     free_b = [axis for axis in range(b.ndim) if axis not in of_b]
     inner = math.prod(a.shape[axis] for axis in of_a)
@@ -157,7 +157,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     """y_k = input1^T W_k input2 + b_k: (..., in1) and (..., in2) with weight (out, in1, in2) give (..., out)."""
     lead, shapes = input1.shape[:-1], (input1.shape, input2.shape, weight.shape)
     if weight.ndim != 3 or shapes[:2] != ((*lead, weight.shape[1]), (*lead, weight.shape[2])):
-        raise ShapeError(f"bilinear: shapes {shapes}; expected (..., in1), (..., in2), (out, in1, in2)", op="bilinear")
+        raise ShapeError(f"bilinear: shapes {shapes}; expected (..., in1), (..., in2), (out, in1, in2)")
     out, in1, in2 = weight.shape
     rows = math.prod(lead)
     table = ops.reshape(ops.permute(weight, (1, 0, 2)), (in1, out * in2))
@@ -169,12 +169,12 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Any:
     """x with ``value`` (a number or a 0-d tensor) where the mask, which broadcasts to x, is true."""
     if mask.dtype != "bool":
-        raise DTypeError(f"masked_fill: the mask is bool, not {mask.dtype}", op="masked_fill")
+        raise DTypeError(f"masked_fill: the mask is bool, not {mask.dtype}")
     shape = aligned(mask.shape, x.ndim) if mask.ndim <= x.ndim else mask.shape
     if mask.ndim > x.ndim or any(size not in (1, own) for size, own in zip(shape, x.shape)):
-        raise ShapeError(f"masked_fill: the mask {mask.shape} does not broadcast to {x.shape}", op="masked_fill")
+        raise ShapeError(f"masked_fill: the mask {mask.shape} does not broadcast to {x.shape}")
     if isinstance(value, Tensor) and value.ndim:
-        raise ShapeError(f"masked_fill: value {value.shape}; expected a number or a 0-d tensor", op="masked_fill")
+        raise ShapeError(f"masked_fill: value {value.shape}; expected a number or a 0-d tensor")
     return ops.where(mask, value, x)
 
 
@@ -182,7 +182,7 @@ def fill(x: Tensor, value: Any) -> Any:
     """A tensor like x with every element ``value``, a number or a 0-d tensor, in x's dtype; the gradient of x is 0."""
     if isinstance(value, Tensor):
         if value.ndim:
-            raise ShapeError(f"fill: value {value.shape}; expected a number or a 0-d tensor", op="fill")
+            raise ShapeError(f"fill: value {value.shape}; expected a number or a 0-d tensor")
         value = ops.cast(value, dtype=x.dtype)
     elif not is_floating(x.dtype):
         value = bool(value) if x.dtype == "bool" else int(value)
@@ -209,14 +209,14 @@ def cdist(a: Tensor, b: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_
     without the expansion of the square for each ``compute_mode``.
     """
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
-        raise ShapeError(f"cdist: needs shapes (..., P, M) and (..., R, M), not {a.shape} and {b.shape}", op="cdist")
+        raise ShapeError(f"cdist: needs shapes (..., P, M) and (..., R, M), not {a.shape} and {b.shape}")
     return _norm_of_difference(ops.unsqueeze(a, -2), ops.unsqueeze(b, -3), float(p))
 
 
 def pdist(x: Tensor, p: float = 2.0) -> Any:
     """The p-norms of the differences of all pairs of rows i < j of x (N, M), row by row: (N (N - 1) / 2,)."""
     if x.ndim != 2:
-        raise ShapeError(f"pdist: needs shape (N, M), not {x.shape}", op="pdist")
+        raise ShapeError(f"pdist: needs shape (N, M), not {x.shape}")
     first, second = np.triu_indices(x.shape[0], 1)
     return _norm_of_difference(ops.index_select(x, 0, first), ops.index_select(x, 0, second), float(p))
 
@@ -254,7 +254,7 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, a
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Any:
     """The powers N - 1 to 0 of each element of a vector as the columns of a matrix (n, N), or 0 to N - 1."""
     if x.ndim != 1:
-        raise ShapeError(f"vander: needs a vector, not shape {x.shape}", op="vander")
+        raise ShapeError(f"vander: needs a vector, not shape {x.shape}")
     count = x.shape[0] if N is None else N
     ones: Any = ops.where(ops.isnan(x), ops.mul(x, 0) if is_floating(x.dtype) else 1, 1) if count else x
     columns = [ops.cast(ones, dtype=x.dtype)] if count else []
@@ -268,7 +268,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Any:
 def matrix_exp(x: Tensor) -> Any:
     """The exponential of a matrix or a stack of them, by scaling, the first 18 terms of its series, and squaring."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"matrix_exp: takes square matrices, not shape {x.shape}", op="matrix_exp")
+        raise ShapeError(f"matrix_exp: takes square matrices, not shape {x.shape}")
     if x.size == 0:
         return ops.clone(x)
     largest = float(np.abs(x.numpy().astype(np.float64)).sum(-1).max())
@@ -286,14 +286,14 @@ def matrix_exp(x: Tensor) -> Any:
 def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Any:
     """The covariances of the rows of x (variables, observations): (variables, variables); 0-d for a vector."""
     if x.ndim > 2:
-        raise ShapeError(f"cov: needs (variables, observations) or a vector, not shape {x.shape}", op="cov")
+        raise ShapeError(f"cov: needs (variables, observations) or a vector, not shape {x.shape}")
     rows: Any = ops.reshape(x, (1, -1)) if x.ndim < 2 else x
     rows = rows if is_floating(rows.dtype) else ops.cast(rows, dtype="float32")
     for name, one in (("fweights", fweights), ("aweights", aweights)):
         if one is not None and one.shape != rows.shape[1:]:
-            raise ShapeError(f"cov: {name} {one.shape} for {rows.shape[1]} observations", op="cov", parameter=name)
+            raise ShapeError(f"cov: {name} {one.shape} for {rows.shape[1]} observations", parameter=name)
         if one is not None and is_floating(one.dtype) != (name == "aweights"):
-            raise DTypeError(f"cov: {name} of {one.dtype}", op="cov", parameter=name)
+            raise DTypeError(f"cov: {name} of {one.dtype}", parameter=name)
     given = [ops.cast(one, dtype=rows.dtype) for one in (fweights, aweights) if one is not None]
     if not given:
         divisor: Any = float(max(rows.shape[1] - correction, 0))
@@ -329,9 +329,9 @@ def corrcoef(x: Tensor) -> Any:
 def renorm(x: Tensor, p: float, axis: int, maxnorm: float) -> Any:
     """x with each slice at one position of ``axis`` scaled to the p-norm ``maxnorm``, if its norm is larger."""
     if not is_floating(x.dtype):
-        raise DTypeError(f"renorm: expected floating dtypes, got {x.dtype}; convert with astype", op="renorm")
+        raise DTypeError(f"renorm: expected floating dtypes, got {x.dtype}; convert with astype")
     if x.ndim < 2 or p <= 0 or maxnorm < 0:
-        raise ShapeError(f"renorm: x {x.shape}, p {p}, maxnorm {maxnorm}; p > 0, maxnorm >= 0", op="renorm")
+        raise ShapeError(f"renorm: x {x.shape}, p {p}, maxnorm {maxnorm}; p > 0, maxnorm >= 0")
     (at,) = normalize_axes(axis, x.ndim, "renorm")
     norms = ops.norm(x, p, tuple(a for a in range(x.ndim) if a != at), True)
     factor = ops.div(float(maxnorm), ops.add(norms, 1e-7))

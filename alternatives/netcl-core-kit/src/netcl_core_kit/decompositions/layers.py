@@ -43,7 +43,7 @@ def _trailing(op: str, x: Tensor, normalized_shape: Any, *given: Tensor | None) 
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape or x.shape[-len(shape) :] != shape or any(one is not None and one.shape != shape for one in given):
         shapes = [None if one is None else one.shape for one in given]
-        raise ShapeError(f"{op}: x {x.shape}, normalized_shape {shape}, weight and bias {shapes}", op=op)
+        raise ShapeError(f"{op}: x {x.shape}, normalized_shape {shape}, weight and bias {shapes}")
     return tuple(range(x.ndim - len(shape), x.ndim))
 
 
@@ -68,11 +68,11 @@ def group_norm(
 ) -> Any:
     """Normalizes x (N, C, ...) over ``num_groups`` groups of channels; weight and bias (C,)."""
     if x.ndim < 2 or num_groups < 1 or x.shape[1] % num_groups:
-        raise ShapeError(f"group_norm: x {x.shape}, num_groups {num_groups}; C a multiple of it", op="group_norm")
+        raise ShapeError(f"group_norm: x {x.shape}, num_groups {num_groups}; C a multiple of it")
     n, c, *spatial = x.shape
     for name, value in (("weight", weight), ("bias", bias)):
         if value is not None and value.shape != (c,):
-            raise ShapeError(f"group_norm: {name} {value.shape} for x {x.shape}; expected ({c},)", op="group_norm")
+            raise ShapeError(f"group_norm: {name} {value.shape} for x {x.shape}; expected ({c},)")
     groups = (num_groups, c // num_groups)
     w, b = (None if value is None else ops.reshape(value, (*groups, 1)) for value in (weight, bias))
     apart = ops.reshape(x, (n, *groups, math.prod(spatial)))
@@ -82,7 +82,7 @@ def group_norm(
 def instance_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-05) -> Any:
     """Normalizes each channel of each sample of x (N, C, ...) over its spatial axes."""
     if x.ndim < 3:
-        raise ShapeError(f"instance_norm: x {x.shape}; expected (N, C, spatial...)", op="instance_norm")
+        raise ShapeError(f"instance_norm: x {x.shape}; expected (N, C, spatial...)")
     return ops.group_norm(x, x.shape[1], weight, bias, eps)
 
 
@@ -106,7 +106,7 @@ def batch_norm(
 ) -> Any:
     """Normalizes x (N, C, ...) per channel by statistics of the batch, which move the running ones, or by these."""
     if x.ndim < 2:
-        raise ShapeError(f"batch_norm: x {x.shape}; expected (N, C, ...)", op="batch_norm")
+        raise ShapeError(f"batch_norm: x {x.shape}; expected (N, C, ...)")
     c = x.shape[1]
     given = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
     for name, value in given.items():
@@ -119,9 +119,7 @@ def batch_norm(
     if training:
         count = int(x.size) // c if c else 0
         if count == 1:
-            raise ShapeError(
-                f"batch_norm: x {x.shape} has one element per channel; training needs more", op="batch_norm"
-            )
+            raise ShapeError(f"batch_norm: x {x.shape} has one element per channel; training needs more")
         axes = (0, *range(2, x.ndim))
         mean = ops.mean(wide, axes, True)
         centred = ops.sub(wide, mean)
@@ -139,7 +137,7 @@ def batch_norm(
 def local_response_norm(x: Tensor, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Any:
     """x / (k + alpha m)^beta of x (N, C, spatial...), with m the mean of x^2 over ``size`` neighboring channels."""
     if x.ndim < 3 or not isinstance(size, (int, np.integer)) or size < 1:
-        raise ShapeError(f"local_response_norm: x {x.shape}, size {size!r}", op="local_response_norm")
+        raise ShapeError(f"local_response_norm: x {x.shape}, size {size!r}")
     if x.size == 0:
         return x
     channels, before = x.shape[1], int(size) // 2
@@ -156,7 +154,7 @@ def depthwise_conv2d(
 ) -> Any:
     """conv2d with one group per channel: x (N, C, H, W), weight (C * multiplier, 1, kH, kW), bias (C * multiplier,)."""
     if x.ndim not in (3, 4):
-        raise ShapeError(f"depthwise_conv2d: x {x.shape}; expected (N, C, H, W) or (C, H, W)", op="depthwise_conv2d")
+        raise ShapeError(f"depthwise_conv2d: x {x.shape}; expected (N, C, H, W) or (C, H, W)")
     return ops.conv2d(x, weight, bias, stride, padding, dilation, groups=x.shape[-3])
 
 
@@ -164,8 +162,7 @@ def conv_tbc(x: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Any:
     """The convolution of sequences with the time first: x (T, N, C), weight (K, C, F) and bias (F,) give (T', N, F)."""
     if x.ndim != 3 or weight.ndim != 3 or x.shape[2] != weight.shape[1] or bias.shape != weight.shape[2:]:
         raise ShapeError(
-            f"conv_tbc: x {x.shape}, weight {weight.shape}, bias {bias.shape}; expected (T, N, C), (K, C, F) and (F,)",
-            op="conv_tbc",
+            f"conv_tbc: x {x.shape}, weight {weight.shape}, bias {bias.shape}; expected (T, N, C), (K, C, F) and (F,)"
         )
     result = ops.conv1d(ops.permute(x, (1, 2, 0)), ops.permute(weight, (2, 1, 0)), bias, padding=pad)
     return ops.permute(result, (2, 0, 1))
@@ -182,7 +179,7 @@ def avg_pool1d(
 ) -> Any:
     """The average of each window of x (N, C, L) or (C, L): ``avg_pool2d`` of images with one row."""
     if x.ndim not in (2, 3):
-        raise ShapeError(f"avg_pool1d: x {x.shape}; expected (N, C, L) or (C, L)", op="avg_pool1d")
+        raise ShapeError(f"avg_pool1d: x {x.shape}; expected (N, C, L) or (C, L)")
 
     def across(value: Any, row: int) -> Any:
         return (row, int(value) if isinstance(value, (int, np.integer)) else tuple(value)[0])
@@ -214,11 +211,11 @@ _MOST_SECTIONS = 1 << 16  # of a shorter axis
 def _adaptive(op: str, n: int, x: Tensor, output_size: Any) -> Any:
     """Means of sections of nearly equal length, along each axis by a product with a matrix of their weights."""
     if x.ndim not in (n + 1, n + 2):
-        raise ShapeError(f"{op}: x {x.shape}; expected (N, C) or (C,) and {n} axes", op=op)
+        raise ShapeError(f"{op}: x {x.shape}; expected (N, C) or (C,) and {n} axes")
     sizes = (output_size,) * n if output_size is None or isinstance(output_size, int) else tuple(output_size)
     most = max(_MOST_SECTIONS, *x.shape)
     if len(sizes) != n or any(size is not None and not 1 <= size <= most for size in sizes):
-        raise ShapeError(f"{op}: output_size {output_size}; expected {n} numbers from 1 to {most}, or None", op=op)
+        raise ShapeError(f"{op}: output_size {output_size}; expected {n} numbers from 1 to {most}, or None")
     y: Any = _wide(x)
     for axis, size in zip(range(x.ndim - n, x.ndim), sizes):
         length = x.shape[axis]
@@ -257,16 +254,16 @@ def rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool 
     if not training:
         return ops.leaky_relu(x, slope=(lower + upper) / 2)
     if not is_floating(x.dtype):
-        raise DTypeError(f"rrelu: expected floating dtypes, got {x.dtype}; convert with astype", op="rrelu")
+        raise DTypeError(f"rrelu: expected floating dtypes, got {x.dtype}; convert with astype")
     return ops.prelu(x, ops.uniform(lower, upper, shape=x.shape, dtype=x.dtype, queue=x.queue))
 
 
 def rope(x: Tensor, positions: Tensor | int | None = None, base: float = 10000.0, interleaved: bool = False) -> Any:
     """Rotary position embedding of x (..., T, D), D even: pair i of position p rotated by p / base^(2i / D)."""
     if x.ndim < 2 or x.shape[-1] % 2 or not x.shape[-1]:
-        raise ShapeError(f"rope: x {x.shape}; expected (..., T, D) with an even D", op="rope")
+        raise ShapeError(f"rope: x {x.shape}; expected (..., T, D) with an even D")
     if not is_floating(x.dtype):
-        raise DTypeError(f"rope: expected floating dtypes, got {x.dtype}", op="rope")
+        raise DTypeError(f"rope: expected floating dtypes, got {x.dtype}")
     wide, half = _wide(x), x.shape[-1] // 2
     rates = Tensor.from_host(x.queue, float(base) ** (-np.arange(half) / half), wide.dtype)
     if isinstance(positions, Tensor):
@@ -305,11 +302,11 @@ def scaled_dot_product_attention(
     if mask is not None and is_causal:
         raise ValueError(f"{op}: give mask or is_causal, not both")
     if mask is not None and mask.dtype != "bool" and not is_floating(mask.dtype):
-        raise DTypeError(f"{op}: mask of {mask.dtype}; expected bool or floating", op=op)
+        raise DTypeError(f"{op}: mask of {mask.dtype}; expected bool or floating")
     factor = (1 / math.sqrt(q.shape[-1]) if q.shape[-1] else 1.0) if scale is None else float(scale)
     if enable_gqa:
         if min(q.ndim, k.ndim) < 3 or not k.shape[-3] or q.shape[-3] % k.shape[-3]:
-            raise ShapeError(f"{op}: heads of q {q.shape} are a multiple of those of k {k.shape}", op=op)
+            raise ShapeError(f"{op}: heads of q {q.shape} are a multiple of those of k {k.shape}")
         k, v = (ops.repeat(one, q.shape[-3] // k.shape[-3], -3) for one in (k, v))
     scores: Any = ops.matmul(ops.mul(q, factor), k, transpose_b=True)
     if is_causal:

@@ -27,7 +27,7 @@ def argsort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = 
 def bucketize(x: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Any:
     """The number of rising ``boundaries`` (n,) below each element of x, or with ``right`` not above it."""
     if boundaries.ndim != 1:
-        raise ShapeError(f"bucketize: boundaries {boundaries.shape}; expected (n,)", op="bucketize")
+        raise ShapeError(f"bucketize: boundaries {boundaries.shape}; expected (n,)")
     return ops.searchsorted(boundaries, x, out_int32=out_int32, right=right)
 
 
@@ -44,9 +44,7 @@ def take_along_axis(x: Tensor, indices: Any, axis: int | None = -1) -> Any:
     (at,) = normalize_axes(0 if axis is None else axis, values.ndim, "take_along_axis")
     places: Any = indices if isinstance(indices, Tensor) else Tensor.from_host(x.queue, np.asarray(indices))
     if places.ndim != values.ndim:
-        raise ShapeError(
-            f"take_along_axis: indices {places.shape} for {values.shape}; as many axes", op="take_along_axis"
-        )
+        raise ShapeError(f"take_along_axis: indices {places.shape} for {values.shape}; as many axes")
     around = broadcast_shapes([(*t.shape[:at], 1, *t.shape[at + 1 :]) for t in (values, places)], "take_along_axis")
     wide = [(*around[:at], t.shape[at], *around[at + 1 :]) for t in (values, places)]
     values, places = (t if t.shape == shape else ops.expand(t, shape) for t, shape in zip((values, places), wide))
@@ -56,7 +54,7 @@ def take_along_axis(x: Tensor, indices: Any, axis: int | None = -1) -> Any:
 def embedding(indices: Any, weight: Tensor, padding_idx: int | None = None) -> Any:
     """The rows of weight (num, dim) at ``indices`` (...): (..., dim). The row ``padding_idx`` gets no gradient."""
     if weight.ndim != 2:
-        raise ShapeError(f"embedding: weight {weight.shape}; expected (num, dim)", op="embedding")
+        raise ShapeError(f"embedding: weight {weight.shape}; expected (num, dim)")
     count = weight.shape[0]
     if not isinstance(indices, Tensor) and np.size(indices) and np.min(indices) < 0:
         raise IndexError(f"embedding: index {np.min(indices)} is negative; rows are 0..{count - 1}")
@@ -74,7 +72,7 @@ def embedding(indices: Any, weight: Tensor, padding_idx: int | None = None) -> A
 def unravel_index(indices: Tensor, shape: Any) -> Any:
     """The positions along each axis of a tensor of ``shape`` at the flat positions ``indices``."""
     if is_floating(indices.dtype) or indices.dtype == "bool":
-        raise DTypeError(f"unravel_index: expected whole numbers as indices, got {indices.dtype}", op="unravel_index")
+        raise DTypeError(f"unravel_index: expected whole numbers as indices, got {indices.dtype}")
     sizes = tuple(as_index(size) for size in ((shape,) if isinstance(shape, int) else shape))
     steps = contiguous_strides(sizes)
     return tuple(ops.mod(ops.floor_divide(indices, step), size) for size, step in zip(sizes, steps))
@@ -85,7 +83,7 @@ def permutation(x: Tensor | int, axis: int = 0) -> Any:
     if not isinstance(x, Tensor):
         return ops.randperm(x)
     if x.ndim == 0:
-        raise ShapeError("permutation: a tensor without axes has nothing to put in another order", op="permutation")
+        raise ShapeError("permutation: a tensor without axes has nothing to put in another order")
     (at,) = normalize_axes(axis, x.ndim, "permutation")
     return ops.index_select(x, at, ops.randperm(x.shape[at], queue=x.queue))
 
@@ -112,7 +110,7 @@ def isin(
 def masked_select(x: Tensor, mask: Tensor) -> Any:
     """The elements of x where the mask is true, (n,), in order; the two broadcast to each other."""
     if mask.dtype != "bool":
-        raise DTypeError(f"masked_select: the mask is bool, not {mask.dtype}", op="masked_select")
+        raise DTypeError(f"masked_select: the mask is bool, not {mask.dtype}")
     shape = broadcast_shapes((x.shape, mask.shape), "masked_select")
     places = ops.nonzero(ops.reshape(mask if mask.shape == shape else ops.expand(mask, shape), (math.prod(shape),)))
     flat = ops.reshape(x if x.shape == shape else ops.expand(x, shape), (math.prod(shape),))
@@ -125,7 +123,7 @@ def index_add(x: Tensor, axis: int, index: Any, source: Tensor, alpha: float = 1
     places: Any = index if isinstance(index, Tensor) else Tensor.from_host(x.queue, np.asarray(index))
     expected = (*x.shape[:at], places.shape[0] if places.ndim else 1, *x.shape[at + 1 :])
     if places.ndim > 1 or source.shape != expected:
-        raise ShapeError(f"index_add: index {places.shape}, source {source.shape}; expected {expected}", op="index_add")
+        raise ShapeError(f"index_add: index {places.shape}, source {source.shape}; expected {expected}")
     column = ops.reshape(places, (-1,) + (1,) * (x.ndim - at - 1))
     values = source if alpha == 1 else ops.mul(source, alpha)
     return ops.scatter_add(x, at, ops.expand(column, source.shape), values)
@@ -144,7 +142,7 @@ _PLACES: dict[str, Callable[[float], tuple[int, float]]] = {
 def quantile(x: Tensor, q: Any, axis: int | None = None, keepdims: bool = False, interpolation: str = "linear") -> Any:
     """The ``q``-th quantile (a number in [0, 1], or several: then stacked) along ``axis`` or of all elements."""
     if not is_floating(x.dtype):
-        raise DTypeError(f"quantile: expected floating dtypes, got {x.dtype}; convert with astype", op="quantile")
+        raise DTypeError(f"quantile: expected floating dtypes, got {x.dtype}; convert with astype")
     flat = axis is None or not x.ndim
     values: Any = ops.reshape(x, (int(x.size),)) if flat else x
     (at,) = normalize_axes(0 if axis is None or flat else axis, values.ndim, "quantile")
@@ -154,7 +152,7 @@ def quantile(x: Tensor, q: Any, axis: int | None = None, keepdims: bool = False,
     if interpolation not in _PLACES or not all(0 <= each <= 1 for each in wanted):
         raise ValueError(f"quantile: q {q} in [0, 1], interpolation one of {', '.join(_PLACES)}, not {interpolation!r}")
     if extent == 0:
-        raise ShapeError(f"quantile: no elements along axis {axis} of shape {x.shape}", op="quantile")
+        raise ShapeError(f"quantile: no elements along axis {axis} of shape {x.shape}")
     values = ops.sort(values, at)[0]
     largest = ops.narrow(values, at, extent - 1, 1)
     found = []

@@ -32,7 +32,7 @@ def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Any:
         return ops.reshape(x, (1,))
     start, end = _one(start_dim, x.ndim, "flatten"), _one(end_dim, x.ndim, "flatten")
     if start > end:
-        raise ShapeError(f"flatten: start_dim {start_dim} is behind end_dim {end_dim} in shape {x.shape}", op="flatten")
+        raise ShapeError(f"flatten: start_dim {start_dim} is behind end_dim {end_dim} in shape {x.shape}")
     return ops.reshape(x, (*x.shape[:start], math.prod(x.shape[start : end + 1]), *x.shape[end + 1 :]))
 
 
@@ -40,7 +40,7 @@ def squeeze(x: Tensor, axis: Any = None) -> Any:
     """x without axes of length one: all of them, or ``axis``, which must have length one."""
     axes = [a for a in range(x.ndim) if x.shape[a] == 1] if axis is None else normalize_axes(axis, x.ndim, "squeeze")
     if any(x.shape[a] != 1 for a in axes):
-        raise ShapeError(f"squeeze: axis {axis} of shape {x.shape} is not of length one", op="squeeze")
+        raise ShapeError(f"squeeze: axis {axis} of shape {x.shape} is not of length one")
     return ops.reshape(x, tuple(size for a, size in enumerate(x.shape) if a not in axes))
 
 
@@ -73,7 +73,7 @@ def matrix_transpose(x: Tensor) -> Any:
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Any:
     """The tensors of a list, all of one shape, along a new axis."""
     if len({x.shape for x in tensors}) > 1:
-        raise ShapeError(f"stack: shapes {' and '.join(str(x.shape) for x in tensors)} are not one shape", op="stack")
+        raise ShapeError(f"stack: shapes {' and '.join(str(x.shape) for x in tensors)} are not one shape")
     at = _one(axis, tensors[0].ndim + 1 if tensors else 1, "stack")
     return ops.cat([ops.unsqueeze(x, at) for x in tensors], at)
 
@@ -93,14 +93,12 @@ def split(x: Tensor, size: int | Sequence[int], axis: int = 0) -> Any:
     length = x.shape[at]
     if isinstance(size, int):
         if size <= 0:
-            raise ShapeError(
-                f"split: parts of {size} positions; the size must be positive", op="split", parameter="size"
-            )
+            raise ShapeError(f"split: parts of {size} positions; the size must be positive", parameter="size")
         sizes = [min(size, length - start) for start in range(0, length, size)] or [0]
     else:
         sizes = [int(one) for one in size]
     if sum(sizes) != length or min(sizes, default=0) < 0:
-        raise ShapeError(f"split: sizes {sizes} do not make up axis {axis} of shape {x.shape}", op="split")
+        raise ShapeError(f"split: sizes {sizes} do not make up axis {axis} of shape {x.shape}")
     return tuple(_part(x, at, sum(sizes[:i]), one) for i, one in enumerate(sizes))
 
 
@@ -108,7 +106,7 @@ def chunk(x: Tensor, chunks: int, axis: int = 0) -> Any:
     """At most ``chunks`` equal parts along ``axis``; the last may be smaller."""
     at = _one(axis, x.ndim, "chunk")
     if chunks <= 0:
-        raise ShapeError(f"chunk: {chunks} parts; there must be one at least", op="chunk", parameter="chunks")
+        raise ShapeError(f"chunk: {chunks} parts; there must be one at least", parameter="chunks")
     return ops.split(x, max(1, -(-x.shape[at] // chunks)), at)
 
 
@@ -125,7 +123,7 @@ def roll(x: Tensor, shift: int | Sequence[int], axis: Any = None) -> Any:
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
     if len(shifts) != len(axes):
-        raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes", op="roll", parameter="shift")
+        raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes", parameter="shift")
     result: Any = x
     for places, one in zip(shifts, axes):
         at = _one(one, x.ndim, "roll")
@@ -140,7 +138,7 @@ def tile(x: Tensor, reps: int | Sequence[int]) -> Any:
     rank = max(x.ndim, len(counts))
     counts, sizes = (1,) * (rank - len(counts)) + counts, (1,) * (rank - x.ndim) + x.shape
     if min(counts, default=0) < 0:
-        raise ShapeError(f"tile: reps {counts} must not be negative", op="tile", parameter="reps")
+        raise ShapeError(f"tile: reps {counts} must not be negative", parameter="reps")
     apart = ops.reshape(x, tuple(n for size in sizes for n in (1, size)))
     wide = ops.expand(apart, tuple(n for pair in zip(counts, sizes) for n in pair))
     return ops.clone(ops.reshape(wide, tuple(count * size for count, size in zip(counts, sizes))))
@@ -152,7 +150,7 @@ def repeat(x: Tensor, repeats: int, axis: int | None = None) -> Any:
         return ops.repeat(ops.reshape(x, (-1,)), repeats, 0)
     at = _one(axis, x.ndim, "repeat")
     if repeats < 0:
-        raise ShapeError(f"repeat: {repeats} repeats must not be negative", op="repeat", parameter="repeats")
+        raise ShapeError(f"repeat: {repeats} repeats must not be negative", parameter="repeats")
     before, behind = x.shape[: at + 1], x.shape[at + 1 :]
     wide = ops.expand(ops.unsqueeze(x, at + 1), (*before, repeats, *behind))
     return ops.clone(ops.reshape(wide, (*before[:-1], before[-1] * repeats, *behind)))
@@ -168,7 +166,7 @@ def diag(x: Tensor, diagonal: int = 0) -> Any:
         square = ops.reshape(ops.getitem(ops.reshape(rows, (-1,)), slice(0, n * n)), (n, n))
         return ops.pad(square, ((down, right), (right, down)))
     if x.ndim != 2:
-        raise ShapeError(f"diag: needs a vector or a matrix, not shape {x.shape}", op="diag")
+        raise ShapeError(f"diag: needs a vector or a matrix, not shape {x.shape}")
     length = max(0, min(x.shape[0] - down, x.shape[1] - right))
     places = (np.arange(length) + down) * x.shape[1] + np.arange(length) + right
     return ops.index_select(ops.reshape(x, (-1,)), 0, places.astype(np.int64))
@@ -200,7 +198,7 @@ def atleast_3d(x: Tensor, *more: Tensor) -> Any:
 
 def _given(op: str, tensors: Sequence[Tensor]) -> list[Any]:
     if not tensors:
-        raise ShapeError(f"{op}: no tensors are given", op=op)
+        raise ShapeError(f"{op}: no tensors are given")
     return list(tensors)
 
 
@@ -230,7 +228,7 @@ def block_diag(*tensors: Tensor) -> Any:
     """The matrix with the tensors as blocks along its diagonal and zeros elsewhere; vectors are rows."""
     blocks = [ops.atleast_2d(x) for x in _given("block_diag", tensors)]
     if any(x.ndim > 2 for x in blocks):
-        raise ShapeError(f"block_diag: needs matrices, not shapes {[x.shape for x in tensors]}", op="block_diag")
+        raise ShapeError(f"block_diag: needs matrices, not shapes {[x.shape for x in tensors]}")
     width, start, rows = sum(x.shape[1] for x in blocks), 0, []
     for block in blocks:
         rows.append(ops.pad(block, (start, width - start - block.shape[1])))
@@ -265,7 +263,7 @@ def rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
     """x turned ``k`` times by 90 degrees in the plane of the two axes ``dims``, from the first towards the second."""
     axes = tuple(_one(axis, x.ndim, "rot90") for axis in dims)
     if len(axes) != 2 or axes[0] == axes[1]:
-        raise ShapeError(f"rot90: dims {tuple(dims)} are not two axes of shape {x.shape}", op="rot90", parameter="dims")
+        raise ShapeError(f"rot90: dims {tuple(dims)} are not two axes of shape {x.shape}", parameter="dims")
     turns = as_index(k) % 4
     if turns % 2 == 0:
         return ops.flip(x, axes) if turns else ops.clone(x)
@@ -278,7 +276,7 @@ def cartesian_prod(*tensors: Tensor) -> Any:
     """All tuples of one element of each vector, the last vector fastest: (n, number of tensors)."""
     given = _given("cartesian_prod", tensors)
     if any(x.ndim != 1 for x in given):
-        raise ShapeError(f"cartesian_prod: needs vectors, not shapes {[x.shape for x in given]}", op="cartesian_prod")
+        raise ShapeError(f"cartesian_prod: needs vectors, not shapes {[x.shape for x in given]}")
     if len(given) == 1:
         return ops.clone(given[0])
     places = np.indices([x.shape[0] for x in given]).reshape(len(given), -1)
@@ -288,7 +286,7 @@ def cartesian_prod(*tensors: Tensor) -> Any:
 def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Any:
     """All combinations of ``r`` elements of the vector x, in the order of `itertools`: (n, r)."""
     if x.ndim != 1 or as_index(r) < 0:
-        raise ShapeError(f"combinations: needs a vector and r from 0, not {x.shape} and r {r}", op="combinations")
+        raise ShapeError(f"combinations: needs a vector and r from 0, not {x.shape} and r {r}")
     if r == 0:
         return ops.getitem(x, slice(0, 0))
     chosen = itertools.combinations_with_replacement if with_replacement else itertools.combinations
@@ -301,7 +299,6 @@ def channel_shuffle(x: Tensor, groups: int) -> Any:
     if x.ndim < 3 or not isinstance(groups, (int, np.integer)) or groups < 1 or x.shape[1] % groups:
         raise ShapeError(
             f"channel_shuffle: x {x.shape}, groups {groups!r}; expected (N, C, spatial...) and a divisor of C",
-            op="channel_shuffle",
             parameter="groups",
         )
     n, c, *rest = x.shape
@@ -318,9 +315,7 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Any:
     """Channels to pixels: (..., C r^2, H, W) gives (..., C, H r, W r)."""
     r = as_index(upscale_factor)
     if r < 1 or x.ndim < 3 or x.shape[-3] % (r * r):
-        raise ShapeError(
-            f"pixel_shuffle: x {x.shape}, upscale_factor {r}; expected (..., C * {r}^2, H, W)", op="pixel_shuffle"
-        )
+        raise ShapeError(f"pixel_shuffle: x {x.shape}, upscale_factor {r}; expected (..., C * {r}^2, H, W)")
     *lead, c, h, w = x.shape
     c //= r * r
     return _moved(x, lead, (c, r, r, h, w), (0, 3, 1, 4, 2), [*lead, c, h * r, w * r])
@@ -330,10 +325,7 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Any:
     """Pixels to channels, the inverse of ``pixel_shuffle``: (..., C, H r, W r) gives (..., C r^2, H, W)."""
     r = as_index(downscale_factor)
     if r < 1 or x.ndim < 3 or x.shape[-2] % r or x.shape[-1] % r:
-        raise ShapeError(
-            f"pixel_unshuffle: x {x.shape}, downscale_factor {r}; expected (..., C, H * {r}, W * {r})",
-            op="pixel_unshuffle",
-        )
+        raise ShapeError(f"pixel_unshuffle: x {x.shape}, downscale_factor {r}; expected (..., C, H * {r}, W * {r})")
     *lead, c, h, w = x.shape
     h, w = h // r, w // r
     return _moved(x, lead, (c, h, r, w, r), (0, 2, 4, 1, 3), [*lead, c * r * r, h, w])

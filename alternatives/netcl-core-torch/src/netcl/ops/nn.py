@@ -361,7 +361,7 @@ def _interpolate(
             as_float(x), size, scale_factor, mode, align_corners if "linear" in mode or mode == "bicubic" else None,
             recompute_scale_factor, antialias)  # fmt: skip
     except (NotImplementedError, ValueError) as error:
-        raise ShapeError(f"interpolate: {error}", op="interpolate") from None
+        raise ShapeError(f"interpolate: {error}") from None
     return result
 
 

@@ -60,9 +60,7 @@ class GradScaler:
     # The host's own values change here, and not in events: a predicted event is not run.
 
     def scale_loss(self, loss: Tensor) -> Tensor:
-        """Returns ``loss`` times the factor, to call ``backward`` on; adjusts the factor first if a step is not
-        counted.
-        """
+        """Returns ``loss`` times the factor, for ``backward``; adjusts the factor first if a step is not counted."""
         if not self.enabled:
             return ag.tensor(loss)
         if self._pending:

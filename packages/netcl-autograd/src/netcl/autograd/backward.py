@@ -158,9 +158,7 @@ class BackwardPass(GradContext):
                     seen(grad)
 
     def _hooked(self, hook: Callable[[Tensor], Tensor | None], grad: Any) -> Tensor:
-        """Returns the gradient after a hook. A gradient that the hook keeps is borrowed: later passes add to gradients
-        in place.
-        """
+        """Returns the gradient after a hook. One that the hook keeps is borrowed, as later passes add in place."""
         references = getrefcount(grad)
         changed = hook(grad)
         if changed is None or changed is grad:
@@ -192,9 +190,7 @@ class BackwardPass(GradContext):
 
 
 def _reachable(roots: Iterable[Edge], only: Iterable[Edge] | None) -> tuple[dict[GradNode, list[bool]], dict[int, int]]:
-    """Returns for each node if its edges take a gradient, and for each leaf, by its id, the number of such edges to
-    it.
-    """
+    """Returns for each node if its edges take a gradient, and for each leaf, by its id, the number of such edges."""
     taking: dict[GradNode, list[bool]] = {}
     uses: dict[int, int] = {}
     stack = [edge[0] for edge in roots if isinstance(edge[0], GradNode)]
@@ -237,8 +233,7 @@ def _check_finite(node: GradNode, results: Sequence[Tensor | None]) -> None:
         if grad is not None and not bool(np.isfinite(grad.numpy()).all()):
             raise NonFiniteError(
                 f"{node.name}: the gradient of its input {position} has NaN or Inf; the op was called "
-                f"here:\n{node.trace}",
-                op=node.name,
+                f"here:\n{node.trace}"
             )
 
 
@@ -258,14 +253,11 @@ def start(output: Tensor, grad: Any) -> Tensor:
     if not isinstance(grad, Tensor):
         grad = Tensor.from_host(output.queue, grad, output.dtype)
     if grad.shape != output.shape:
-        raise ShapeError(
-            f"backward: grad has shape {grad.shape}, the value {output.shape}", op="backward", parameter="grad"
-        )
+        raise ShapeError(f"backward: grad has shape {grad.shape}, the value {output.shape}", parameter="grad")
     if grad.queue is not output.queue:
         raise BackendMismatchError(
             f"backward: grad lives on {grad.engine.device_label}, the value on {output.engine.device_label}; move it "
-            "with grad.to(device)",
-            op="backward",
+            "with grad.to(device)"
         )
     begin: Tensor = grad.astype(output.dtype)
     return begin
@@ -280,9 +272,7 @@ def backward(
     watched: Mapping[Edge, Callable[[Tensor], None]] | None = None,
     only: Iterable[Edge] | None = None,
 ) -> None:
-    """Accumulates the gradients of ``outputs`` in ``grad`` of the leaves that require them, or of the leaves in
-    ``only``.
-    """
+    """Accumulates the gradients of ``outputs`` in ``grad`` of the leaves that require them, or of those in ``only``."""
     BackwardPass(retain=retain, create_graph=create_graph, watched=watched).run(
         outputs, [start(output, grad) for output, grad in zip(outputs, grads)], only
     )

@@ -40,9 +40,7 @@ def clip_grad_norm(
 
 
 def clip_grad_norm_device(params: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0) -> Tensor:
-    """Clips as ``clip_grad_norm`` without a host read; returns the norm before clipping as a 0-d tensor. All gradients
-    must be on one device.
-    """
+    """Clips as ``clip_grad_norm`` without a host read; returns the norm before as a 0-d tensor. Takes one device."""
     return _clipped([params] if isinstance(params, Tensor) else list(params), max_norm, norm_type)
 
 
@@ -55,9 +53,7 @@ def _clipped(parameters: list[Tensor], max_norm: float, norm_type: float) -> Ten
 
 
 def clipping(params: Sequence[Tensor], max_norm: float, norm_type: float = 2.0) -> tuple[Tensor, Tensor | None]:
-    """Returns the norm of the gradients before clipping and the factor that clips them; the factor is None if there are
-    no gradients.
-    """
+    """Returns the norm of the gradients before clipping and the factor that clips them, None without gradients."""
     grads = _grads(params)
     if not grads:
         return Tensor.zeros((), queue=params[0].queue if params else None), None
@@ -78,9 +74,7 @@ def _limited(parameters: list[Tensor], clip_value: float) -> None:
 
 
 def norm_and_factor(grads: Sequence[Tensor], max_norm: float, norm_type: float = 2.0) -> tuple[Tensor, Tensor]:
-    """Returns the norm of some gradients as one vector, and min(1, max_norm / (norm + 1e-6)): 0-d tensors in float32
-    (float64 if a gradient has it).
-    """
+    """Returns the norm of gradients as one vector, and min(1, max_norm / (norm + 1e-6)): 0-d, float32 or float64."""
     if norm_type <= 0:
         raise ValueError(f"norm_type: expected a positive number or inf, got {norm_type}")
     kind = "max" if norm_type == float("inf") else "sum"

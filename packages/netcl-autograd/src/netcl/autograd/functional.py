@@ -55,9 +55,7 @@ def _vectors(name: str, v: Any, like: Tensors) -> Tensors:
         raise ValueError(f"{name}: give v, as there is more than one element")
     vectors = _tuple("v", v)
     if [x.shape for x in vectors] != [x.shape for x in like]:
-        raise ShapeError(
-            f"{name}: v has shapes {[x.shape for x in vectors]}; expected {[x.shape for x in like]}", op=name
-        )
+        raise ShapeError(f"{name}: v has shapes {[x.shape for x in vectors]}; expected {[x.shape for x in like]}")
     return vectors
 
 
@@ -191,7 +189,7 @@ def jacobian(
 def _scalar(name: str, value: Any) -> Tensor:
     outputs = _tuple("outputs", value)
     if len(outputs) != 1 or outputs[0].size != 1:
-        raise ShapeError(f"{name}: func returns one tensor of one element", op=name)
+        raise ShapeError(f"{name}: func returns one tensor of one element")
     return outputs[0]
 
 

@@ -168,9 +168,7 @@ class GradNode:
         self.trace: str | None = called_from() if state.anomaly else None
 
     def unpack(self, needed: Collection[int] | None = None) -> tuple[Tensor, ...]:
-        """Returns the saved tensors; RuntimeError if they have been freed or if one of them, of those at the positions
-        ``needed``, has been overwritten since.
-        """
+        """Returns the saved tensors; RuntimeError if freed, or if one (of those ``needed``) was overwritten since."""
         if self.saved is None:
             raise RuntimeError(
                 f"{self.name}: backward a second time through a graph that is freed; pass retain_graph=True to the "
@@ -538,14 +536,12 @@ def checked(node: GradNode, returned: Any, inputs: Sequence[TensorMeta], context
             )
         if result.shape != meta.shape:
             raise ShapeError(
-                f"{node.name}: the gradient of input {position} has shape {result.shape}, the input {meta.shape}",
-                op=node.name,
+                f"{node.name}: the gradient of input {position} has shape {result.shape}, the input {meta.shape}"
             )
         if result.queue is not meta.queue:
             raise BackendMismatchError(
                 f"{node.name}: the gradient of input {position} lives on {result.engine.device_label}, the input "
-                "elsewhere",
-                op=node.name,
+                "elsewhere"
             )
         context.borrow(result)
         results[position] = context.call("cast", result, dtype=meta.dtype) if result.dtype != meta.dtype else result

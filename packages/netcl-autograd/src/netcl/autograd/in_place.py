@@ -32,9 +32,8 @@ from netcl.ops.keys import is_array, spread
 
 @contextmanager
 def writing(target: Tensor, value: Tensor, replaces: bool) -> Iterator[Tensor]:
-    """Yields a tensor, which the caller stores in the memory of ``target`` in this scope.
-
-    ``value`` is the result of an op; with ``replaces`` it is any tensor, and a copy of it is the op.
+    """Yields a tensor, which the caller stores in the memory of ``target`` in this scope. ``value`` is the result of an
+    op; with ``replaces`` it is any tensor, and a copy of it is the op.
     """
     view = view_of(target)
     in_view = type(view) is views.View
@@ -161,9 +160,8 @@ def _takes_part(target: Tensor) -> bool:
 
 
 def _keep_saved(step: GradNode, target: Tensor, value: Tensor) -> list[int]:
-    """Saves a copy of what ``step`` has saved of ``target``; returns the positions of saved outputs.
-
-    As in PyTorch, ``target`` as a second operand too is not copied: ``x *= x`` makes backward raise.
+    """Saves a copy of what ``step`` has saved of ``target``; returns the positions of saved outputs. As in PyTorch,
+    ``target`` as a second operand too is not copied: ``x *= x`` makes backward raise.
     """
     outputs: list[int] = []
     kept: list[Any] = list(step.saved or ())

@@ -17,9 +17,7 @@ modes.register(lambda: None if state.enabled else False)
 
 class detect_anomaly(Switch):
     """Makes each op store the line of its call, and a backward pass that finds NaN or Inf raise NonFiniteError with
-    both.
-
-    Each gradient is read on the host, so this is for debugging.
+    both. Each gradient is read on the host, so this is for debugging.
     """
 
     flag = "anomaly"

@@ -157,9 +157,8 @@ class Node(Tensor, metaclass=_Recorded):
 
 
 class Parameter(Tensor):
-    """A persistent leaf that requires grad, on the storage of ``value``.
-
-    Of a leaf it shares ``grad`` too. The result of an op is no leaf; a Parameter of it is a new leaf on its storage.
+    """A persistent leaf that requires grad, on the storage of ``value``. Of a leaf it shares ``grad`` too. The result
+    of an op is no leaf; a Parameter of it is a new leaf on its storage.
     """
 
     __slots__ = ()

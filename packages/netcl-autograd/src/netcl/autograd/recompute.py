@@ -171,9 +171,7 @@ def pays(x: Tensor) -> bool:
 
 
 def recipe_of(ready: Bound, needs: tuple[bool, ...], plan: Saves, result: Tensor) -> Recipe | None:
-    """Returns the recipe of a program's result, for the gradients of the inputs in ``needs`` by ``plan``; None if the
-    result must be kept.
-    """
+    """Returns the recipe of a result, for gradients of the inputs in ``needs`` by ``plan``; None if it must be kept."""
     known = ready.program.gradients
     row = known.get((needs, "again"), 0)
     if row == 0:
@@ -207,9 +205,7 @@ def _row_of(ready: Bound, plan: Saves) -> OpRow | None:
 
 
 def recomputed(x: Tensor, node: Saving) -> Recomputed | None:
-    """Returns the stand-in for ``x``, the result of ``node``, among the saved tensors of another node; None if ``x``
-    must be kept itself.
-    """
+    """Returns the stand-in for ``x``, the result of ``node``, that another node saves; None if ``x`` must be kept."""
     recipe = node.recipe
     if recipe is None:
         return None

@@ -28,9 +28,7 @@ Next = Callable[..., Any]
 
 
 def recorder(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Runs a call and marks its results as recorded; they have a GradNode if grad is enabled and an input requires
-    it.
-    """
+    """Runs a call, marks its results as recorded; they have a GradNode if grad is enabled and an input requires it."""
     trace = state.trace
     if trace is not None:
         result = trace.call(row, args, kwargs, True, state.enabled)

@@ -58,9 +58,8 @@ class Group:
 
 
 class View:
-    """The origin of a view: a call of ``row`` on the view ``parent`` of the group, or on its base (None).
-
-    ``several``: it is one of several results of one function; ``recorded``: grad was enabled.
+    """The origin of a view: a call of ``row`` on the view ``parent`` of the group, or on its base (None). ``several``:
+    it is one of several results of one function; ``recorded``: grad was enabled.
     """
 
     __slots__ = ("_arguments", "_call", "_of", "group", "parent", "recorded", "row", "several", "shape")

@@ -113,7 +113,7 @@ def finfo(type: Any, /) -> FloatLimits:
     """Returns the limits of a floating dtype, or of a tensor's."""
     name = dtype_of(type)
     if not is_floating(name):
-        raise DTypeError(f"finfo: expected a floating dtype, got {name}; iinfo is for integers", op="finfo")
+        raise DTypeError(f"finfo: expected a floating dtype, got {name}; iinfo is for integers")
     if name == "bfloat16":
         return FloatLimits(16, 2.0**-7, (2 - 2.0**-7) * 2.0**127, -(2 - 2.0**-7) * 2.0**127, 2.0**-126, type_of(name))
     limits: Any = np.finfo(name)

@@ -49,9 +49,7 @@ def imag(x: Tensor, /) -> Tensor:
 
 @returns_arrays
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
-    """Returns min(max(x, min), max) in x's dtype; None is no limit. Bounds are numbers or tensors that broadcast with
-    ``x``.
-    """
+    """Returns min(max(x, min), max) in x's dtype; None is no limit. Bounds are numbers, or tensors that broadcast."""
     result = x if min is not None or max is not None else x.clone()
     for bound, of in ((min, row("maximum")), (max, row("minimum"))):
         if bound is None:
@@ -61,7 +59,7 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
         elif is_integer(x.dtype):
             if isinstance(bound, float) and not bound.is_integer():
                 raise DTypeError(
-                    f"clip: expected a bound in the range of {x.dtype}, got {bound}; convert x with astype", op="clip"
+                    f"clip: expected a bound in the range of {x.dtype}, got {bound}; convert x with astype"
                 )
             low, high = integer_range(x.dtype)
             bound = _limited(int(bound), low, high)

@@ -30,7 +30,7 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """Returns the positions of nonzero elements, one int64 vector per axis; raises ShapeError for a 0-d tensor."""
     if not x.ndim:
-        raise ShapeError("nonzero: a 0-d tensor has no axis", op="nonzero")
+        raise ShapeError("nonzero: a 0-d tensor has no axis")
     return tuple(row("nonzero")(x, as_tuple=True))
 
 
@@ -103,9 +103,7 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
 
 @returns_arrays
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """Returns the distinct elements, sorted, and the place of each element of ``x`` among them; each NaN is
-    distinct.
-    """
+    """Returns the distinct elements, sorted, and the place of each element of ``x`` among them; NaNs are distinct."""
     return UniqueInverse(*row("unique")(x, return_inverse=True))
 
 

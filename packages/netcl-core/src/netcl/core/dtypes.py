@@ -317,9 +317,7 @@ def promote(*dtypes: DTypeLike) -> str:
 
 
 def to_bfloat16(values: npt.ArrayLike) -> npt.NDArray[np.uint16]:
-    """Returns the bfloat16 bit patterns of float32 values, rounded to nearest even; shape kept, NaN stays NaN with its
-    sign.
-    """
+    """Returns the bfloat16 bit patterns of float32 values, rounded to nearest even; NaN stays NaN with its sign."""
     single = np.asarray(values, dtype=np.float32)
     bits = np.ascontiguousarray(single).reshape(-1).view(np.uint32)
     rounded = bits >> np.uint32(16)

@@ -251,7 +251,8 @@ class NetclError(RuntimeError):
     """Base of all errors of netcl; each subclass is also the built-in error of its kind, and all are RuntimeErrors, as
     PyTorch's are.
 
-    ``op`` names the operation that failed and ``parameter`` the argument or model parameter at fault; None if unknown.
+    ``op`` names the operation that failed, by default the one that the text begins with, ``matmul: ...``; ``parameter``
+    names the argument or model parameter at fault. They are None if unknown.
     """
 
     op: str | None
@@ -259,7 +260,8 @@ class NetclError(RuntimeError):
 
     def __init__(self, *args: object, op: str | None = None, parameter: str | None = None) -> None:
         super().__init__(*args)
-        self.op = op
+        named = None if op is not None else re.match(r"([a-z]\w*): ", str(args[0]) if args else "")
+        self.op = named[1] if named else op
         self.parameter = parameter
 
 
@@ -438,9 +440,7 @@ def _error_lines(log: str, count: int) -> list[int]:
 
 
 def _numbered_excerpt(source: str, log: str) -> str:
-    """Returns the numbered source lines around each error in the log, the faulty ones marked; without errors the first
-    lines.
-    """
+    """Returns numbered source lines around each error in the log, faulty ones marked; without errors the first."""
     lines = source.splitlines()
     marked = _error_lines(log, len(lines))
     if marked:

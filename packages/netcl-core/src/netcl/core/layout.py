@@ -17,10 +17,7 @@ def aligned(shape: Sequence[int], rank: int) -> Shape:
 
 
 def broadcast_shapes(shapes: Sequence[Sequence[int]], op: str = "broadcast") -> Shape:
-    """Returns the shape that all ``shapes`` broadcast to by NumPy's rules.
-
-    Raises ShapeError, which names the op and the shapes, if there is none.
-    """
+    """Returns the shape that ``shapes`` broadcast to by NumPy's rules. ShapeError names op and shapes if none."""
     first = tuple(shapes[0]) if shapes else ()
     if all(tuple(shape) == first for shape in shapes):
         return first
@@ -30,26 +27,24 @@ def broadcast_shapes(shapes: Sequence[Sequence[int]], op: str = "broadcast") -> 
         wide = {size for size in sizes if size != 1}
         if len(wide) > 1:
             listed = " and ".join(str(tuple(shape)) for shape in shapes)
-            raise ShapeError(f"{op}: shapes {listed} do not broadcast; lengths of an axis must be equal or 1", op=op)
+            raise ShapeError(f"{op}: shapes {listed} do not broadcast; lengths of an axis must be equal or 1")
         result.append(wide.pop() if wide else 1)
     return tuple(result)
 
 
 def normalize_axes(axis: int | Sequence[int] | None, rank: int, op: str) -> tuple[int, ...]:
-    """Returns sorted, distinct, non-negative axes; None is every axis. Raises AxisError if one is out of range,
-    ShapeError if one is repeated.
-    """
+    """Returns sorted, non-negative axes; None is every axis. AxisError if out of range, ShapeError if repeated."""
     if axis is None:
         return tuple(range(rank))
     axes = [as_index(a) for a in axis] if isinstance(axis, Sequence) else [as_index(axis)]
     for number in axes:
         if not -rank <= number < rank:
             raise AxisError(
-                f"{op}: axis {number} is out of range for {rank} dimension{'s' * (rank != 1)}", op=op, parameter="axis"
+                f"{op}: axis {number} is out of range for {rank} dimension{'s' * (rank != 1)}", parameter="axis"
             )
     result = sorted({number % rank for number in axes})
     if len(result) != len(axes):
-        raise ShapeError(f"{op}: axes {tuple(axes)} name an axis twice", op=op, parameter="axis")
+        raise ShapeError(f"{op}: axes {tuple(axes)} name an axis twice", parameter="axis")
     return tuple(result)
 
 
@@ -83,7 +78,6 @@ def block_of(shape: Sequence[int], starts: Sequence[int], steps: Sequence[int]) 
 
 def collapse(space: Sequence[int], parts: Sequence[Sequence[bool]]) -> list[tuple[int, ...]]:
     """Groups adjacent axes that can be iterated as one: ``parts[axis]`` says what part an axis plays in each operand.
-
     Axes of length one disappear; the groups keep the order and contain the original axes.
     """
     groups: list[tuple[int, ...]] = []

@@ -14,7 +14,7 @@ from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import chunk
-from netcl.ops.domains import KINK, few
+from netcl.ops.domains import KINK, compared, few
 from netcl.ops.elementwise import mul
 from netcl.ops.table import METHOD, WRITTEN_TOO, OpFunction, composite, elementwise, expression
 
@@ -181,11 +181,11 @@ def _glu_reference(x: Any, axis: int = -1) -> Any:
     return a / (1 + np.exp(-b))
 
 
-@composite(domain=Domain(cases=_glu_cases, reference=_glu_reference))
+@composite(domain=compared(_glu_cases, _glu_reference))
 def glu(x: Tensor, axis: int = -1) -> Tensor:
     """Returns a * sigmoid(b), with a and b the halves of x along ``axis`` (Dauphin et al. 2017)."""
     (axis,) = normalize_axes(axis, x.ndim, "glu")
     if x.shape[axis] % 2:
-        raise ShapeError(f"glu: axis {axis} of shape {x.shape} has no two halves", op="glu", parameter="axis")
+        raise ShapeError(f"glu: axis {axis} of shape {x.shape} has no two halves", parameter="axis")
     a, b = chunk(x, 2, axis)
     return mul(a, sigmoid(b))  # type: ignore[no-any-return]

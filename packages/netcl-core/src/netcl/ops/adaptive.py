@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Load, mean, size_of
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.pool import LAYOUT, in_batch
 from netcl.ops.table import OpFunction, composite, computed, engine_of, floating
 from netcl.ops.windows import per_axis
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _sections(size: int, out: int) -> list[tuple[int, int]]:
@@ -40,14 +39,14 @@ def _sizes(op: str, x: Sequence[int], output_size: Any) -> tuple[int, ...]:
     """Returns the output's spatial sizes; None keeps an axis as it is."""
     n = len(x) - 2
     if n < 1:
-        raise ShapeError(f"{op}: x {tuple(x)}; expected (N, C, spatial...)", op=op)
+        raise ShapeError(f"{op}: x {tuple(x)}; expected (N, C, spatial...)")
     requested = output_size if isinstance(output_size, (tuple, list)) else (output_size,)
     requested = requested * n if len(requested) == 1 else requested
     if len(requested) == n:
         requested = tuple(extent if size is None else size for size, extent in zip(requested, x[2:]))
     sizes = per_axis(op, "output_size", requested, n)
     if 0 in x[2:]:
-        raise ShapeError(f"{op}: x {tuple(x)} has no spatial elements", op=op)
+        raise ShapeError(f"{op}: x {tuple(x)} has no spatial elements")
     return sizes
 
 
@@ -89,7 +88,7 @@ def _positions_reference(x: Any, output_size: Any) -> Any:
     return y, positions
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_cases(1, 2, 3), reference=_positions_reference, second=False))
+@computed(dtypes="numbers", domain=compared(_cases(1, 2, 3), _positions_reference, second=False))
 def adaptive_max_pool(x: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
     """Returns the largest element of each section of x (N, C, spatial...), and its flat int32 position in the plane."""
     engine = engine_of("adaptive_max_pool", x)
@@ -114,17 +113,14 @@ def _max_grad_reference(grad: Any, positions: Any, shape: Any) -> Any:
     return out.reshape(shape)
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_max_grad_cases, reference=_max_grad_reference))
+@computed(dtypes="numbers", domain=compared(_max_grad_cases, _max_grad_reference))
 def adaptive_max_pool_grad(grad_output: Tensor, indices: Tensor, shape: Any) -> Tensor:
-    """Returns the gradient of ``adaptive_max_pool`` by x, of shape ``shape``: each gradient is added at the position of
-    its maximum.
-    """
+    """Returns the gradient of ``adaptive_max_pool`` by x, of shape ``shape``: each is added at its maximum."""
     engine = engine_of("adaptive_max_pool_grad", grad_output, indices)
     wanted = tuple(int(size) for size in shape)
     if grad_output.shape[:2] != wanted[:2] or indices.shape != grad_output.shape or len(wanted) != grad_output.ndim:
         raise ShapeError(
-            f"adaptive_max_pool_grad: grad_output {grad_output.shape}, indices {indices.shape} for shape {wanted}",
-            op="adaptive_max_pool_grad",
+            f"adaptive_max_pool_grad: grad_output {grad_output.shape}, indices {indices.shape} for shape {wanted}"
         )
     if grad_output.size == 0 or 0 in wanted:
         return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
@@ -132,7 +128,7 @@ def adaptive_max_pool_grad(grad_output: Tensor, indices: Tensor, shape: Any) -> 
     return engine.window("max_grad", grad_output, indices=indices, shape=wanted, **windows)  # type: ignore[no-any-return]
 
 
-@computed(domain=Domain(cases=_cases(1, 2, 3), reference=adaptive_reference(np.mean)))
+@computed(domain=compared(_cases(1, 2, 3), adaptive_reference(np.mean)))
 def adaptive_avg_pool(x: Tensor, output_size: Any) -> Tensor:
     """Returns the average of each section of x (N, C, spatial...)."""
     engine = engine_of("adaptive_avg_pool", x)
@@ -162,15 +158,13 @@ def _avg_grad_reference(grad: Any, shape: Any) -> Any:
     return out
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_avg_grad_cases, reference=_avg_grad_reference))
+@computed(dtypes="numbers", domain=compared(_avg_grad_cases, _avg_grad_reference))
 def adaptive_avg_pool_grad(grad_output: Tensor, shape: Any) -> Tensor:
     """Returns the gradient of ``adaptive_avg_pool`` by x, of shape ``shape``; linear."""
     engine = engine_of("adaptive_avg_pool_grad", grad_output)
     wanted = tuple(int(size) for size in shape)
     if grad_output.shape[:2] != wanted[:2] or len(wanted) != grad_output.ndim:
-        raise ShapeError(
-            f"adaptive_avg_pool_grad: grad_output {grad_output.shape} for shape {wanted}", op="adaptive_avg_pool_grad"
-        )
+        raise ShapeError(f"adaptive_avg_pool_grad: grad_output {grad_output.shape} for shape {wanted}")
     if grad_output.size == 0 or 0 in wanted:
         return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
     if set(grad_output.shape[2:]) == {1}:
@@ -210,24 +204,18 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
             "avg",
             average,
             f"Returns the averages of x (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]}) over {sections}.",
-            Domain(cases=_cases(n), reference=adaptive_reference(np.mean)),
+            compared(_cases(n), adaptive_reference(np.mean)),
         ),
         row(
             "max",
             maximum,
             f"Returns the maxima of x (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]}) over {sections}; return_indices adds "
             "their flat positions within a plane, int32.",
-            Domain(cases=_cases(n), reference=adaptive_reference(np.max), second=False),
+            compared(_cases(n), adaptive_reference(np.max), second=False),
         ),
     )
 
 
-adaptive_max_pool1d: OpFunction
-adaptive_avg_pool1d: OpFunction
 adaptive_avg_pool1d, adaptive_max_pool1d = _pools(1)
-adaptive_max_pool2d: OpFunction
-adaptive_avg_pool2d: OpFunction
 adaptive_avg_pool2d, adaptive_max_pool2d = _pools(2)
-adaptive_max_pool3d: OpFunction
-adaptive_avg_pool3d: OpFunction
 adaptive_avg_pool3d, adaptive_max_pool3d = _pools(3)

@@ -43,9 +43,7 @@ def part(x: Tensor, axis: int, start: int, size: int, step: int = 1) -> Tensor:
     forms=METHOD,
 )
 def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
-    """Returns the positions start..start+length of one axis; a negative start counts from the end. Raises IndexError
-    outside of the axis.
-    """
+    """Returns positions start..start+length of an axis; a negative start counts from the end. IndexError outside."""
     (at,) = normalize_axes(axis, x.ndim, "narrow")
     first: Any = start
     if isinstance(first, Tensor) and (first.ndim or is_floating(first.dtype) or first.dtype == "bool"):
@@ -69,16 +67,12 @@ def split(x: Tensor, size: int | Sequence[int], axis: int = 0) -> tuple[Tensor, 
     length = x.shape[at]
     if isinstance(size, int):
         if size <= 0:
-            raise ShapeError(
-                f"split: parts of {size} positions; the size must be positive", op="split", parameter="size"
-            )
+            raise ShapeError(f"split: parts of {size} positions; the size must be positive", parameter="size")
         sizes: Sequence[int] = [builtins.min(size, length - start) for start in range(0, length, size)] or [0]
     else:
         sizes = size
     if builtins.sum(sizes) != length or builtins.min(sizes, default=0) < 0:
-        raise ShapeError(
-            f"split: sizes {tuple(sizes)} do not make up axis {axis} of shape {x.shape}", op="split", parameter="size"
-        )
+        raise ShapeError(f"split: sizes {tuple(sizes)} do not make up axis {axis} of shape {x.shape}", parameter="size")
     parts = tuple(part(x, at, builtins.sum(sizes[:i]), width) for i, width in enumerate(sizes))
     return mark_several(parts)  # type: ignore[no-any-return]
 
@@ -91,7 +85,7 @@ def chunk(x: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     """Returns at most ``chunks`` equal parts along ``axis``, the last may be smaller; of nothing so many empty ones."""
     (at,) = normalize_axes(axis, x.ndim, "chunk")
     if chunks <= 0:
-        raise ShapeError(f"chunk: {chunks} parts; there must be one at least", op="chunk", parameter="chunks")
+        raise ShapeError(f"chunk: {chunks} parts; there must be one at least", parameter="chunks")
     if not x.shape[at]:
         return mark_several(tuple(part(x, at, 0, 0) for _ in range(chunks)))  # type: ignore[no-any-return]
     return split(x, builtins.max(1, -(-x.shape[at] // chunks)), at)  # type: ignore[no-any-return]
@@ -126,15 +120,13 @@ def flip(x: Tensor, axis: Axes = None) -> Tensor:
     )
 )
 def roll(x: Tensor, shift: int | Sequence[int], axis: Axes = None) -> Tensor:
-    """Returns a copy with the elements moved ``shift`` positions along ``axis``, cyclically; None rolls the
-    flattened tensor.
-    """
+    """Returns a copy, elements moved ``shift`` positions along ``axis``, cyclically; None rolls the flat tensor."""
     if axis is None:
         return reshape(roll(reshape(x, (x.size,)), shift, 0), x.shape)  # type: ignore[no-any-return]
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
     shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
     if len(shifts) != len(axes):
-        raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes", op="roll", parameter="shift")
+        raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes", parameter="shift")
     for places, axis_of in zip(shifts, axes):
         (at,) = normalize_axes(axis_of, x.ndim, "roll")
         cut = -places % x.shape[at] if x.shape[at] else 0
@@ -149,7 +141,7 @@ def tile(x: Tensor, reps: int | Sequence[int]) -> Tensor:
     rank = builtins.max(x.ndim, len(counts))
     counts, sizes = (1,) * (rank - len(counts)) + counts, (1,) * (rank - x.ndim) + x.shape
     if builtins.min(counts, default=0) < 0:
-        raise ShapeError(f"tile: reps {counts} must not be negative", op="tile", parameter="reps")
+        raise ShapeError(f"tile: reps {counts} must not be negative", parameter="reps")
     apart = expand(
         reshape(x, tuple(n for size in sizes for n in (1, size))), tuple(n for pair in zip(counts, sizes) for n in pair)
     )
@@ -163,7 +155,7 @@ def repeat(x: Tensor, repeats: int, axis: int | None = None) -> Tensor:
         return repeat(reshape(x, (-1,)), repeats, 0)  # type: ignore[no-any-return]
     (at,) = normalize_axes(axis, x.ndim, "repeat")
     if repeats < 0:
-        raise ShapeError(f"repeat: {repeats} repeats must not be negative", op="repeat", parameter="repeats")
+        raise ShapeError(f"repeat: {repeats} repeats must not be negative", parameter="repeats")
     before, behind = x.shape[: at + 1], x.shape[at + 1 :]
     apart = expand(unsqueeze(x, at + 1), (*before, repeats, *behind))
     return owned(reshape(apart, (*before[:-1], before[-1] * repeats, *behind)), x)  # type: ignore[no-any-return]
@@ -171,7 +163,7 @@ def repeat(x: Tensor, repeats: int, axis: int | None = None) -> Tensor:
 
 def _below(space: Space, diagonal: int) -> Expr:
     if space.rank < 2:
-        raise ShapeError(f"{space.op}: expected a matrix or a stack of them, got {space.rank} dimensions", op=space.op)
+        raise ShapeError(f"{space.op}: expected a matrix or a stack of them, got {space.rank} dimensions")
     return apply("sub", Index(space.rank - 1), Index(space.rank - 2)) - diagonal
 
 
@@ -216,7 +208,7 @@ def diag(x: Tensor, diagonal: int = 0) -> Tensor:
         n = x.shape[0] + right + down
         return reshape(strided_scatter(x, (n * n,), (down * n + right,), (n + 1,)), (n, n))  # type: ignore[no-any-return]
     if x.ndim != 2:
-        raise ShapeError(f"diag: expected a vector or a matrix, got shape {x.shape}", op="diag")
+        raise ShapeError(f"diag: expected a vector or a matrix, got shape {x.shape}")
     rows, columns = x.shape
     length = builtins.max(0, builtins.min(rows - down, columns - right))
     flat = reshape(x, (-1,))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,10 @@ from netcl.core.engine.registry import engine_for
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Expr, Index, Scalar, apply, cast, size_of
 from netcl.core.layout import broadcast_shapes
-from netcl.core.ops_table.dispatch import Domain, Space
+from netcl.core.ops_table.dispatch import Cases, Space
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import chunk, unbind
+from netcl.ops.domains import compared
 from netcl.ops.elementwise import cast as converted
 from netcl.ops.elementwise import mul
 from netcl.ops.linalg import matmul
@@ -25,7 +25,6 @@ from netcl.ops.shape import cat, reshape, stack, unsqueeze
 from netcl.ops.table import composite, computed, expression
 from netcl.ops.tiled_attention import is_worth, tiled_attention
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 _NEVER = float("-inf")
 
 
@@ -53,7 +52,7 @@ def _weights_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (4, 5)), rng.uniform(-1, 1, 5)), {"causal": True}
 
 
-@expression(amp="float32", domain=Domain(cases=_weights_cases, reference=_weights_reference))
+@expression(amp="float32", domain=compared(_weights_cases, _weights_reference))
 def attention_weights(
     scores: Expr, mask: Expr | None = None, causal: bool = False, scale: float = 1.0, *, space: Space
 ) -> Expr:
@@ -102,23 +101,23 @@ def _check(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, is_causal: bool
     op = "scaled_dot_product_attention"
     shapes = f"q {q.shape}, k {k.shape}, v {v.shape}"
     if not all(is_floating(x.dtype) for x in (q, k, v)):
-        raise DTypeError(f"{op}: expected floating dtypes, got {q.dtype}, {k.dtype} and {v.dtype}", op=op)
+        raise DTypeError(f"{op}: expected floating dtypes, got {q.dtype}, {k.dtype} and {v.dtype}")
     if q.ndim < 2 or not q.ndim == k.ndim == v.ndim or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ShapeError(
-            f"{op}: {shapes}; expected q (..., queries, E), k (..., keys, E) and v (..., keys, V) of equal rank", op=op
+            f"{op}: {shapes}; expected q (..., queries, E), k (..., keys, E) and v (..., keys, V) of equal rank"
         )
     if grouped:
         if q.ndim < 3 or k.shape[-3] != v.shape[-3] or not k.shape[-3] or q.shape[-3] % k.shape[-3]:
-            raise ShapeError(f"{op}: {shapes}; grouped heads of q must be a multiple of the heads of k and v", op=op)
+            raise ShapeError(f"{op}: {shapes}; grouped heads of q must be a multiple of the heads of k and v")
     else:
         broadcast_shapes((q.shape[:-2], k.shape[:-2], v.shape[:-2]), op)
     if mask is not None and not (mask.dtype == "bool" or is_floating(mask.dtype)):
-        raise DTypeError(f"{op}: expected a bool or floating mask, got {mask.dtype}; write mask.bool()", op=op)
+        raise DTypeError(f"{op}: expected a bool or floating mask, got {mask.dtype}; write mask.bool()")
     if mask is not None and is_causal:
         raise ArgumentError(f"{op}: expected either a mask or is_causal, got both")
 
 
-@composite(amp="half", domain=Domain(cases=_attention_cases, reference=_attention_reference))
+@composite(amp="half", domain=compared(_attention_cases, _attention_reference))
 def scaled_dot_product_attention(
     q: Tensor,
     k: Tensor,
@@ -166,9 +165,9 @@ def scaled_dot_product_attention(
 
 
 @computed(
-    domain=Domain(
-        cases=lambda rng: iter([((5,), {}), ((3, 5), {"offset": 2})]),
-        reference=lambda queries, keys=None, offset=0: np.tri(queries, keys or queries, offset) > 0,
+    domain=compared(
+        lambda rng: iter([((5,), {}), ((3, 5), {"offset": 2})]),
+        lambda queries, keys=None, offset=0: np.tri(queries, keys or queries, offset) > 0,
         gradient=False,
     )
 )
@@ -181,7 +180,7 @@ def causal_mask(queries: int, keys: int | None = None, offset: int = 0, queue: A
     """
     shape = (queries, queries if keys is None else keys)
     if min(shape) < 0:
-        raise ShapeError(f"causal_mask: queries {queries}, keys {keys} must not be negative", op="causal_mask")
+        raise ShapeError(f"causal_mask: queries {queries}, keys {keys} must not be negative")
     engine: Any = engine_for(queue)
     mask: Tensor = engine.empty(shape, "bool")
     if mask.size:
@@ -223,7 +222,7 @@ def _pair_reference(a: Any, b: Any, offset: float) -> Any:
     return both[..., : a.shape[-1]], both[..., a.shape[-1] :]
 
 
-@expression(amp="float32", domain=Domain(cases=_pair_cases, reference=_pair_reference))
+@expression(amp="float32", domain=compared(_pair_cases, _pair_reference))
 def rotate_pairs(
     a: Expr, b: Expr, positions: Expr | None = None, offset: float = 0.0, base: float = 10000.0, *, space: Space
 ) -> tuple[Expr, Expr]:
@@ -240,7 +239,7 @@ def rotate_pairs(
     return cast(x * cosine - y * sine, a.dtype), cast(y * cosine + x * sine, b.dtype)
 
 
-@composite(amp="float32", domain=Domain(cases=_rope_cases, reference=_rope_reference))
+@composite(amp="float32", domain=compared(_rope_cases, _rope_reference))
 def rope(x: Tensor, positions: Tensor | int | None = None, base: float = 10000.0, interleaved: bool = False) -> Tensor:
     """Returns the rotary position embedding of x (..., T, D), D even: pair i of position p rotated by the angle p /
     base^(2i / D) (Su et al. 2021).
@@ -249,9 +248,9 @@ def rope(x: Tensor, positions: Tensor | int | None = None, base: float = 10000.0
     for p .. p + T - 1, as with cached keys, or a tensor that broadcasts to (..., T). Raises ShapeError if D is odd.
     """
     if x.ndim < 2 or x.shape[-1] % 2 or not x.shape[-1]:
-        raise ShapeError(f"rope: x {x.shape}; expected (..., T, D) with an even D", op="rope")
+        raise ShapeError(f"rope: x {x.shape}; expected (..., T, D) with an even D")
     if not is_floating(x.dtype):
-        raise DTypeError(f"rope: expected floating dtypes, got {x.dtype}", op="rope")
+        raise DTypeError(f"rope: expected floating dtypes, got {x.dtype}")
     places = unsqueeze(positions, -1) if isinstance(positions, Tensor) else None
     offset = float(positions) if isinstance(positions, int) else 0.0
     if interleaved:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import DTypeError, ShapeError
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.storage.views import flush
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import Cases, compared
 from netcl.ops.table import as_dtype, computed, engine_of
 
 
-def _cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+def _cases(rng: np.random.Generator) -> Cases:
     heads, kv_heads, places, size = 4, 2, 6, 8
     angles = np.arange(places)[:, None] * 0.5 ** np.arange(size // 2)
     turns = np.concatenate([np.cos(angles), np.sin(angles)], 1).astype(np.float32)
@@ -55,7 +54,7 @@ def _reference(
     return np.reshape(results, (rows, -1))
 
 
-@computed(domain=Domain(cases=_cases, reference=_reference, gradient=False), dtypes="floating")
+@computed(domain=compared(_cases, _reference, gradient=False), dtypes="floating")
 def cached_attention(
     x: Tensor,
     keys: Tensor,
@@ -92,15 +91,13 @@ def cached_attention(
         raise ShapeError(
             f"cached_attention: expected x (rows, (heads + 2 kv heads) * size), keys and values (rows, kv heads, "
             f"places, size), used (rows,) and sizes of whole eights, "
-            f"got {x.shape}, {keys.shape}, {values.shape} and {used.shape}",
-            op="cached_attention",
+            f"got {x.shape}, {keys.shape}, {values.shape} and {used.shape}"
         )
     turned = turns.ndim == 2 and turns.shape[0] >= places and turns.shape[1] <= size and not turns.shape[1] % 2
     if not turned or len(norms) not in (0, 2) or any(norm.shape != (size,) for norm in norms):
         raise ShapeError(
             f"cached_attention: expected turns of at least {places} places and at most {size} numbers, and two norms "
-            f"of {size} numbers or none, got {turns.shape} and {[norm.shape for norm in norms]}",
-            op="cached_attention",
+            f"of {size} numbers or none, got {turns.shape} and {[norm.shape for norm in norms]}"
         )
     dtypes = {norm.dtype for norm in norms} | {x.dtype}
     if keys.dtype == "int8":
@@ -109,15 +106,13 @@ def cached_attention(
         if size % 32 or kinds != [("float16", expected)] * 2:
             raise ShapeError(
                 f"cached_attention: expected two scales {expected} in float16 for a cache in int8, and sizes of whole "
-                f"32, got {kinds} and size {size}",
-                op="cached_attention",
+                f"32, got {kinds} and size {size}"
             )
     known = keys.dtype == values.dtype and keys.dtype in ("float16", "bfloat16", "float32", "int8")
     if not known or len(dtypes) > 1 or x.dtype == "float64" or used.dtype != "int32":
         raise DTypeError(
             f"cached_attention: expected x and norms of one dtype of at most 32 bits, keys and values of one, and used "
-            f"in int32, got {x.dtype}, {keys.dtype}, {values.dtype} and {used.dtype}",
-            op="cached_attention",
+            f"in int32, got {x.dtype}, {keys.dtype}, {values.dtype} and {used.dtype}"
         )
     result = engine.cached_attention(x, tables, used, turns, norms, scale=scale, window=window, cap=cap, eps=eps)
     for table in tables:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,16 +10,14 @@ import numpy as np
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.layout import normalize_axes
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import add, cast, div, mul, sub
 from netcl.ops.reduce import sum as sum_of
 from netcl.ops.scan import cumsum
 from netcl.ops.shape import cat, reshape
 from netcl.ops.table import composite, engine_of
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 # -- integrals ---------------------------------------------------------------------------------------------------------
 
@@ -40,13 +38,13 @@ def _areas(op: str, y: Tensor, x: Tensor | None, dx: float, axis: int) -> tuple[
     points: Tensor = x
     if x.ndim == 1:
         if x.shape[0] != y.shape[at]:
-            raise ShapeError(f"{op}: x {x.shape} for axis {axis} of y {y.shape}", op=op, parameter="x")
+            raise ShapeError(f"{op}: x {x.shape} for axis {axis} of y {y.shape}", parameter="x")
         points = reshape(x, (-1,) + (1,) * (y.ndim - at - 1))
     elif x.ndim < y.ndim:
         points = reshape(x, (1,) * (y.ndim - x.ndim) + x.shape)
     along = at - y.ndim + points.ndim
     if points.ndim == 0 or points.ndim > y.ndim or points.shape[along] != y.shape[at]:
-        raise ShapeError(f"{op}: x {x.shape} does not fit axis {axis} of y {y.shape}", op=op, parameter="x")
+        raise ShapeError(f"{op}: x {x.shape} does not fit axis {axis} of y {y.shape}", parameter="x")
     widths = sub(part(points, along, first, count), part(points, along, 0, count))
     return mul(mul(pairs, widths), 0.5), at
 
@@ -70,10 +68,7 @@ def _areas_reference(y: Any, x: Any, dx: float, axis: int) -> Any:
 
 @composite(
     amp="float32",
-    domain=Domain(
-        cases=_integral_cases,
-        reference=lambda y, x=None, dx=1.0, axis=-1: _areas_reference(y, x, dx, axis).sum(axis),
-    ),
+    domain=compared(_integral_cases, lambda y, x=None, dx=1.0, axis=-1: _areas_reference(y, x, dx, axis).sum(axis)),
 )
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, axis: int = -1) -> Tensor:
     """Returns the integral of y along ``axis`` by the trapezoidal rule, for samples at x or at the distance ``dx``;
@@ -86,15 +81,10 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, axis: int = 
 
 @composite(
     amp="float32",
-    domain=Domain(
-        cases=_integral_cases,
-        reference=lambda y, x=None, dx=1.0, axis=-1: _areas_reference(y, x, dx, axis).cumsum(axis),
-    ),
+    domain=compared(_integral_cases, lambda y, x=None, dx=1.0, axis=-1: _areas_reference(y, x, dx, axis).cumsum(axis)),
 )
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, axis: int = -1) -> Tensor:
-    """Returns the integrals of y along ``axis`` from its first sample to each other one, as in ``trapezoid``: one
-    element less on that axis.
-    """
+    """Returns integrals of y along ``axis`` from the first to each other sample, as ``trapezoid``: one element less."""
     areas, at = _areas("cumulative_trapezoid", y, x, dx, axis)
     return cumsum(areas, at)  # type: ignore[no-any-return]
 
@@ -118,7 +108,7 @@ def _gradient_reference(x: Any, spacing: Any = 1, axis: Any = None, edge_order: 
     return tuple(differences(x, step, axis=at, edge_order=edge_order) for step, at in zip(steps, axes))
 
 
-@composite(amp="float32", domain=Domain(cases=_gradient_cases, reference=_gradient_reference))
+@composite(amp="float32", domain=compared(_gradient_cases, _gradient_reference))
 def gradient(x: Tensor, *, spacing: Any = 1, axis: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
     """Returns the derivatives of samples x along each of the axes (None: all), from neighbors: one tensor for each
     axis.

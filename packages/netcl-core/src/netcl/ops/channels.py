@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import add, div, mul, pow
 from netcl.ops.pool import avg_pool
 from netcl.ops.shape import permute, reshape
 from netcl.ops.table import composite, engine_of
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _shuffle_cases(rng: np.random.Generator) -> Cases:
@@ -29,7 +26,7 @@ def _shuffle_reference(x: Any, groups: int) -> Any:
     return x.reshape(n, groups, c // groups, *rest).swapaxes(1, 2).reshape(x.shape)
 
 
-@composite(domain=Domain(cases=_shuffle_cases, reference=_shuffle_reference))
+@composite(domain=compared(_shuffle_cases, _shuffle_reference))
 def channel_shuffle(x: Tensor, groups: int) -> Tensor:
     """Returns the channels of x (N, C, spatial...) in another order: channel g C / groups + i becomes i groups + g
     (Zhang et al. 2018). Raises ShapeError if ``groups`` does not divide C.
@@ -39,7 +36,6 @@ def channel_shuffle(x: Tensor, groups: int) -> Tensor:
         raise ShapeError(
             f"channel_shuffle: x {x.shape}, groups {groups!r}; expected (N, C, spatial...) with a C that a positive "
             "number of groups divides",
-            op="channel_shuffle",
             parameter="groups",
         )
     n, c, *rest = x.shape
@@ -62,7 +58,7 @@ def _response_reference(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.
     return x / (k + alpha * sums / size) ** beta
 
 
-@composite(amp="float32", domain=Domain(cases=_response_cases, reference=_response_reference))
+@composite(amp="float32", domain=compared(_response_cases, _response_reference))
 def local_response_norm(x: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """Returns x / (k + alpha m)^beta of x (N, C, spatial...), with m the mean of x squared over ``size`` neighboring
     channels, zeros outside (Krizhevsky et al. 2012).
@@ -71,8 +67,7 @@ def local_response_norm(x: Tensor, size: int, alpha: float = 1e-4, beta: float =
     if x.ndim < 3 or not isinstance(size, (int, np.integer)) or size < 1:
         raise ShapeError(
             f"local_response_norm: x {x.shape}, size {size!r}; expected (N, C, spatial...) and a number of channels "
-            "from 1",
-            op="local_response_norm",
+            "from 1"
         )
     if x.size == 0:
         return x

@@ -7,7 +7,7 @@ ops, so derivatives of any order exist.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,14 +16,14 @@ import numpy as np
 from netcl.core.engine.epilogue import added, run_alone
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Expr, apply
-from netcl.core.ops_table.dispatch import Domain, set_shape
+from netcl.core.ops_table.dispatch import Cases, Domain, set_shape
 from netcl.core.process.naming import refuse
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.shape import permute, reshape
 from netcl.ops.table import OpFunction, composite, computed, engine_of, expression, floating
 from netcl.ops.windows import output_sizes, paddings, per_axis
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 ALGORITHMS = ("naive", "im2col", "implicit_gemm", "winograd", "tiled_local")
 LAYOUT = {1: "L", 2: "HW", 3: "DHW"}
 
@@ -117,11 +117,10 @@ def _check(op: str, n: int, x: Sequence[int], weight: Sequence[int], groups: int
         raise ShapeError(
             f"{op}: x {tuple(x)}, weight {tuple(weight)}{bias_text}, groups {groups}; expected x (N, C, "
             f"{', '.join(LAYOUT[n])}) or without N, weight "
-            "(F, C / groups, kernel...), bias (F,), F a multiple of groups",
-            op=op,
+            "(F, C / groups, kernel...), bias (F,), F a multiple of groups"
         )
     if 0 in weight[2:]:
-        raise ShapeError(f"{op}: the kernel of weight {tuple(weight)} has no taps", op=op)
+        raise ShapeError(f"{op}: the kernel of weight {tuple(weight)} has no taps")
 
 
 def _forward(
@@ -191,7 +190,7 @@ def _gradient(op: str, kind: str, n: int, a: Any, b: Any, shape: Any, geometry: 
     windows, sizes = _windows_of(op, n, x, weight, *geometry)
     expected = (x[0], weight[0], *sizes)
     if grad != expected:
-        raise ShapeError(f"{op}: grad_output {grad}, expected {expected} for x {x} and weight {weight}", op=op)
+        raise ShapeError(f"{op}: grad_output {grad}, expected {expected} for x {x} and weight {weight}")
     a, b = floating(op, a, b)
     if 0 in a.shape or 0 in b.shape or 0 in wanted:
         return engine.zeros(wanted, a.dtype)  # type: ignore[no-any-return]
@@ -298,31 +297,22 @@ def _convolution(n: int) -> tuple[OpFunction, OpFunction, OpFunction]:
         return computed(name=name + suffix, amp="half", domain=domain, doc=doc)(function)
 
     def adjoint(kind: str) -> Domain:
-        return Domain(cases=_gradient_cases(n, kind), reference=_adjoint(kind))
+        return compared(_gradient_cases(n, kind), _adjoint(kind))
 
     return (
         row(
             "",
             forward,
             _CONV_DOC.format(axes=", ".join(LAYOUT[n])),
-            Domain(cases=_conv_cases(n), reference=_reference),
+            compared(_conv_cases(n), _reference),
         ),
         row("_grad_input", grad_input, _INPUT_DOC.format(n=n), adjoint("grad_input")),
         row("_grad_weight", grad_weight, _WEIGHT_DOC.format(n=n), adjoint("grad_weight")),
     )
 
 
-conv1d_grad_weight: OpFunction
-conv1d_grad_input: OpFunction
-conv1d: OpFunction
 conv1d, conv1d_grad_input, conv1d_grad_weight = _convolution(1)
-conv2d_grad_weight: OpFunction
-conv2d_grad_input: OpFunction
-conv2d: OpFunction
 conv2d, conv2d_grad_input, conv2d_grad_weight = _convolution(2)
-conv3d_grad_weight: OpFunction
-conv3d_grad_input: OpFunction
-conv3d: OpFunction
 conv3d, conv3d_grad_input, conv3d_grad_weight = _convolution(3)
 
 
@@ -337,7 +327,7 @@ def _depthwise_reference(x: Any, weight: Any, bias: Any = None, **geometry: Any)
     return _reference(x, weight, bias, groups=x.shape[1], **geometry)
 
 
-@composite(amp="half", domain=Domain(cases=_depthwise_cases, reference=_depthwise_reference))
+@composite(amp="half", domain=compared(_depthwise_cases, _depthwise_reference))
 def depthwise_conv2d(
     x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1
 ) -> Tensor:
@@ -347,7 +337,7 @@ def depthwise_conv2d(
     ``stride``, ``padding`` and ``dilation`` are conv2d's; raises ShapeError if x has another rank.
     """
     if x.ndim not in (3, 4):
-        raise ShapeError(f"depthwise_conv2d: x {x.shape}; expected (N, C, H, W) or (C, H, W)", op="depthwise_conv2d")
+        raise ShapeError(f"depthwise_conv2d: x {x.shape}; expected (N, C, H, W) or (C, H, W)")
     return conv2d(x, weight, bias, stride, padding, dilation, groups=x.shape[-3])  # type: ignore[no-any-return]
 
 
@@ -362,15 +352,13 @@ def _shift_cases(rng: np.random.Generator) -> Cases:
     yield tuple(rng.uniform(0.5, 2, 4) for _ in range(5)), {"eps": 0.1}
 
 
-@expression(domain=Domain(cases=_fold_cases, reference=lambda w, g, v, eps: w * g / np.sqrt(v + eps)))
+@expression(domain=compared(_fold_cases, lambda w, g, v, eps: w * g / np.sqrt(v + eps)))
 def fold_scale(weight: Expr, gamma: Expr, var: Expr, eps: float = 1e-5) -> Expr:
     """Returns weight * gamma / sqrt(var + eps)."""
     return weight * gamma * apply("rsqrt", var + eps)
 
 
-@expression(
-    domain=Domain(cases=_shift_cases, reference=lambda b, m, v, g, beta, eps: (b - m) * g / np.sqrt(v + eps) + beta)
-)
+@expression(domain=compared(_shift_cases, lambda b, m, v, g, beta, eps: (b - m) * g / np.sqrt(v + eps) + beta))
 def fold_shift(bias: Expr, mean: Expr, var: Expr, gamma: Expr, beta: Expr, eps: float = 1e-5) -> Expr:
     """Returns (bias - mean) * gamma / sqrt(var + eps) + beta."""
     return (bias - mean) * gamma * apply("rsqrt", var + eps) + beta
@@ -427,15 +415,12 @@ def _tbc_reference(x: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
     return bias + sum(padded[k : k + steps] @ weight[k] for k in range(weight.shape[0]))
 
 
-@composite(amp="half", domain=Domain(cases=_tbc_cases, reference=_tbc_reference))
+@composite(amp="half", domain=compared(_tbc_cases, _tbc_reference))
 def conv_tbc(x: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """Returns the convolution of sequences with the time first: x (T, N, C), weight (K, C, F) and bias (F,) give (T',
-    N, F).
-    """
+    """Returns a convolution of sequences, time first: x (T, N, C), weight (K, C, F) and bias (F,) give (T', N, F)."""
     if x.ndim != 3 or weight.ndim != 3 or x.shape[2] != weight.shape[1] or bias.shape != weight.shape[2:]:
         raise ShapeError(
-            f"conv_tbc: x {x.shape}, weight {weight.shape}, bias {bias.shape}; expected (T, N, C), (K, C, F) and (F,)",
-            op="conv_tbc",
+            f"conv_tbc: x {x.shape}, weight {weight.shape}, bias {bias.shape}; expected (T, N, C), (K, C, F) and (F,)"
         )
     result = conv1d(permute(x, (1, 2, 0)), permute(weight, (2, 1, 0)), bias, padding=pad)
     return permute(result, (2, 0, 1))  # type: ignore[no-any-return]

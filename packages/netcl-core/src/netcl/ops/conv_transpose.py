@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.conv import LAYOUT, conv1d_grad_input, conv2d_grad_input, conv3d_grad_input, geometry_of
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import add
 from netcl.ops.pad import pad
 from netcl.ops.shape import reshape
 from netcl.ops.table import OpFunction, composite, engine_of
 from netcl.ops.windows import per_axis, span
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _transposed(
@@ -33,8 +30,7 @@ def _transposed(
         raise ShapeError(
             f"{op}: x {x.shape}, weight {weight.shape}, groups {groups}; expected x (N, C, "
             f"{', '.join(LAYOUT[n])}) or without N, weight "
-            "(C, F / groups, kernel...)",
-            op=op,
+            "(C, F / groups, kernel...)"
         )
     geometry = geometry_of(op, n, weight.shape, stride, padding, dilation)
     extra = per_axis(op, "output_padding", output_padding, n, 0)
@@ -42,12 +38,11 @@ def _transposed(
     sizes = tuple((size - 1) * s - low - high + span(k, d) + e for size, k, s, (low, high), d, e in rows)
     if any(e >= max(s, d) for e, s, d in zip(extra, geometry["stride"], geometry["dilation"])) or min(sizes) < 0:
         raise ShapeError(
-            f"{op}: expected output_padding below stride or dilation and output sizes from 0, got {extra} and {sizes}",
-            op=op,
+            f"{op}: expected output_padding below stride or dilation and output sizes from 0, got {extra} and {sizes}"
         )
     channels = weight.shape[1] * groups
     if bias is not None and bias.shape != (channels,):
-        raise ShapeError(f"{op}: bias {bias.shape}, expected ({channels},)", op=op, parameter="bias")
+        raise ShapeError(f"{op}: bias {bias.shape}, expected ({channels},)", parameter="bias")
     if any(e >= s for e, s in zip(extra, geometry["stride"])):  # longer than that of any gradient: a part of the whole
         pads, geometry = geometry["padding"], {**geometry, "padding": ((0, 0),) * n}
         rows = zip(x.shape[2:], weight.shape[2:], geometry["stride"], geometry["dilation"])
@@ -118,11 +113,8 @@ def _conv_transpose(n: int) -> OpFunction:
 
     x (N, C, {", ".join(LAYOUT[n])}), or without N, weight (C, F / groups, kernel...), bias (F,). Output size:
     (size - 1) * stride - padding (both sides) + dilation * (kernel - 1) + output_padding + 1."""
-    domain = Domain(cases=cases, reference=_transposed_reference)
+    domain = compared(cases, _transposed_reference)
     return composite(name=f"conv_transpose{n}d", amp="half", doc=doc, domain=domain)(transposed)
 
 
-conv_transpose3d: OpFunction
-conv_transpose2d: OpFunction
-conv_transpose1d: OpFunction
 conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv_transpose(2), _conv_transpose(3)

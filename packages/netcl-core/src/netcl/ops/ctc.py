@@ -7,7 +7,7 @@ alpha-beta recursion sums over the paths, forward and backward, always in the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,9 @@ from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Const, Expr, Index, Load, apply, reduce, size_of
 from netcl.core.expr import cast as cast_expr
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import narrow
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import cast, div, isinf, maximum, where
 from netcl.ops.index import gather
 from netcl.ops.reduce import mean
@@ -26,7 +26,6 @@ from netcl.ops.reduce import sum as sum_op
 from netcl.ops.shape import cat, expand, reshape, stack
 from netcl.ops.table import composite, computed, engine_of
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 _NEVER = float("-inf")
 
 
@@ -127,7 +126,7 @@ def _states_reference(targets: Any, labels: Any, blank: int = 0) -> Any:
     return states, _jumps(states, blank)
 
 
-@computed(domain=Domain(cases=_states_cases, reference=_states_reference, gradient=False))
+@computed(domain=compared(_states_cases, _states_reference, gradient=False))
 def ctc_states(targets: Tensor, labels: Tensor, blank: int = 0) -> tuple[Tensor, Tensor]:
     """Returns the states (n, 2 S + 1), int64, of targets (n, S) padded after ``labels`` (n, 1), and a bool for each:
     True if it may follow the state two before it.
@@ -150,9 +149,7 @@ def ctc_states(targets: Tensor, labels: Tensor, blank: int = 0) -> tuple[Tensor,
     return states, _run(engine, differs, (states, before), states.shape)
 
 
-@computed(
-    dtypes="floating", amp="float32", domain=Domain(cases=_paths_cases, reference=_paths_reference, gradient=False)
-)
+@computed(dtypes="floating", amp="float32", domain=compared(_paths_cases, _paths_reference, gradient=False))
 def ctc_paths(emissions: Tensor, jumps: Tensor, lengths: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Returns (-log of the sum over paths (n,), the sums so far (T, n, L)) for log-probabilities of states (T, n, L).
 
@@ -173,11 +170,7 @@ def ctc_paths(emissions: Tensor, jumps: Tensor, lengths: Tensor, labels: Tensor)
     return loss.reshape(n), alpha
 
 
-@computed(
-    dtypes="floating",
-    amp="float32",
-    domain=Domain(cases=_occupancy_cases, reference=_occupancy_reference, gradient=False),
-)
+@computed(dtypes="floating", amp="float32", domain=compared(_occupancy_cases, _occupancy_reference, gradient=False))
 def ctc_occupancy(
     emissions: Tensor, jumps: Tensor, lengths: Tensor, labels: Tensor, loss: Tensor, alpha: Tensor
 ) -> Tensor:
@@ -236,15 +229,13 @@ def _column(what: str, lengths: Any, low: int, high: int, like: Tensor) -> Tenso
     if not isinstance(lengths, Tensor):
         host_lengths = np.asarray(lengths, dtype=np.int64).reshape(-1)
         if host_lengths.shape != (n,):
-            raise ShapeError(f"ctc_loss: {len(host_lengths)} {what} for {n} samples", op="ctc_loss", parameter=what)
+            raise ShapeError(f"ctc_loss: {len(host_lengths)} {what} for {n} samples", parameter=what)
         if n and not low <= host_lengths.min() <= host_lengths.max() <= high:
             raise ArgumentError(f"ctc_loss: expected {what} in {low} .. {high}, got {host_lengths.tolist()}")
         lengths = Tensor.from_host(like.queue, host_lengths)
     if lengths.size != n or is_floating(lengths.dtype):
         raise ShapeError(
-            f"ctc_loss: {what} {lengths.shape} of {lengths.dtype}; expected whole numbers, ({n},)",
-            op="ctc_loss",
-            parameter=what,
+            f"ctc_loss: {what} {lengths.shape} of {lengths.dtype}; expected whole numbers, ({n},)", parameter=what
         )
     return reshape(lengths, (n, 1))  # type: ignore[no-any-return]
 
@@ -254,8 +245,7 @@ def _padded(targets: Tensor, target_lengths: Any, n: int) -> Tensor:
     counts = np.asarray(target_lengths.to_host() if isinstance(target_lengths, Tensor) else target_lengths).reshape(-1)
     if len(counts) != n or counts.sum() != targets.size:
         raise ShapeError(
-            f"ctc_loss: {targets.size} targets in a row for target_lengths {counts.tolist()} of {n} samples",
-            op="ctc_loss",
+            f"ctc_loss: {targets.size} targets in a row for target_lengths {counts.tolist()} of {n} samples"
         )
     longest = int(counts.max(initial=0))
     places = np.cumsum(counts)[:, None] - counts[:, None] + np.arange(longest)
@@ -265,7 +255,7 @@ def _padded(targets: Tensor, target_lengths: Any, n: int) -> Tensor:
     return gather(targets, 0, Tensor.from_host(targets.queue, inside.reshape(-1))).reshape(n, longest)  # type: ignore[no-any-return]
 
 
-@composite(amp="float32", domain=Domain(cases=_loss_cases, reference=_loss_reference, second=False))
+@composite(amp="float32", domain=compared(_loss_cases, _loss_reference, second=False))
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor | Any,
@@ -289,22 +279,20 @@ def ctc_loss(
     if not isinstance(targets, Tensor):
         targets = Tensor.from_host(log_probs.queue, targets)
     if not is_floating(log_probs.dtype) or is_floating(targets.dtype) or targets.dtype == "bool":
-        raise DTypeError(f"ctc_loss: log_probs of {log_probs.dtype} and targets of {targets.dtype}", op="ctc_loss")
+        raise DTypeError(f"ctc_loss: log_probs of {log_probs.dtype} and targets of {targets.dtype}")
     single = log_probs.ndim == 2
     if single:
         log_probs = reshape(log_probs, (log_probs.shape[0], 1, log_probs.shape[1]))
         targets = reshape(targets, (1, -1))
     if log_probs.ndim != 3 or not log_probs.shape[0]:
-        raise ShapeError(f"ctc_loss: log_probs {log_probs.shape}; expected (T, N, C), T at least 1", op="ctc_loss")
+        raise ShapeError(f"ctc_loss: log_probs {log_probs.shape}; expected (T, N, C), T at least 1")
     steps, n, classes = log_probs.shape
     if not 0 <= blank < classes:
         raise ArgumentError(f"ctc_loss: blank {blank} is none of {classes} classes")
     if targets.ndim == 1:
         targets = _padded(targets, target_lengths, n)
     if targets.ndim != 2 or targets.shape[0] != n:
-        raise ShapeError(
-            f"ctc_loss: targets {targets.shape} for log_probs {log_probs.shape}; expected ({n}, S)", op="ctc_loss"
-        )
+        raise ShapeError(f"ctc_loss: targets {targets.shape} for log_probs {log_probs.shape}; expected ({n}, S)")
     longest = targets.shape[1]
     lengths = _column("input_lengths", input_lengths, 1, steps, log_probs)
     labels = _column("target_lengths", target_lengths, 0, longest, log_probs)

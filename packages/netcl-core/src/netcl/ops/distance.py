@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,13 @@ import numpy as np
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Expr, apply, reduce
-from netcl.core.ops_table.dispatch import Domain, Space
+from netcl.core.ops_table.dispatch import Cases, Space
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.index import index_select
 from netcl.ops.reduce import p_norm, safe_root
 from netcl.ops.shape import unsqueeze
 from netcl.ops.table import composite, engine_of, expression, reduced
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _reference(a: Any, b: Any, p: float = 2.0, axis: int = -1, keepdims: bool = False, eps: float = 0.0) -> Any:
@@ -36,13 +34,10 @@ def _cases(rng: np.random.Generator) -> Cases:
 
 def _checked(op: str, a: Any, b: Any) -> None:
     if not is_floating(promote(a.dtype, b.dtype)):
-        raise DTypeError(f"{op}: expected floating dtypes, got {a.dtype} and {b.dtype}; convert with astype", op=op)
+        raise DTypeError(f"{op}: expected floating dtypes, got {a.dtype} and {b.dtype}; convert with astype")
 
 
-@expression(
-    name="norm_of_difference", shapes=reduced, amp="float32",
-    domain=Domain(cases=_cases, reference=_reference, second=False),
-)  # fmt: skip
+@expression(name="norm_of_difference", shapes=reduced, amp="float32", domain=compared(_cases, _reference, second=False))
 def norm_of_difference(
     a: Expr, b: Expr, p: Any = 2, axis: int = -1, keepdims: bool = False, eps: float = 0.0, *, space: Space
 ) -> Expr:
@@ -57,11 +52,7 @@ def _cdist_cases(rng: np.random.Generator) -> Cases:
 
 @composite(
     amp="float32",
-    domain=Domain(
-        cases=_cdist_cases,
-        reference=lambda a, b, p=2.0: _reference(a[..., None, :], b[..., None, :, :], p),
-        second=False,
-    ),
+    domain=compared(_cdist_cases, lambda a, b, p=2.0: _reference(a[..., None, :], b[..., None, :, :], p), second=False),
 )
 def cdist(a: Tensor, b: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """Returns the p-norms of the differences of all pairs of rows: a (..., P, M) and b (..., R, M) give (..., P, R).
@@ -74,15 +65,15 @@ def cdist(a: Tensor, b: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_
     engine_of("cdist", a, b)
     _checked("cdist", a, b)
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
-        raise ShapeError(f"cdist: expected shapes (..., P, M) and (..., R, M), got {a.shape} and {b.shape}", op="cdist")
+        raise ShapeError(f"cdist: expected shapes (..., P, M) and (..., R, M), got {a.shape} and {b.shape}")
     return norm_of_difference(unsqueeze(a, -2), unsqueeze(b, -3), float(p))  # type: ignore[no-any-return]
 
 
 @composite(
     amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter([((rng.uniform(-2, 2, (5, 3)),), {"p": p}) for p in (2.0, 3.0)]),
-        reference=lambda x, p=2.0: _reference(x[:, None], x[None], p)[np.triu_indices(len(x), 1)],
+    domain=compared(
+        lambda rng: iter([((rng.uniform(-2, 2, (5, 3)),), {"p": p}) for p in (2.0, 3.0)]),
+        lambda x, p=2.0: _reference(x[:, None], x[None], p)[np.triu_indices(len(x), 1)],
         second=False,
     ),
 )
@@ -93,7 +84,7 @@ def pdist(x: Tensor, p: float = 2.0) -> Tensor:
     engine_of("pdist", x)
     _checked("pdist", x, x)
     if x.ndim != 2:
-        raise ShapeError(f"pdist: expected shape (N, M), got {x.shape}", op="pdist")
+        raise ShapeError(f"pdist: expected shape (N, M), got {x.shape}")
     first, second = np.triu_indices(x.shape[0], 1)
     return norm_of_difference(index_select(x, 0, first), index_select(x, 0, second), float(p))  # type: ignore[no-any-return]
 
@@ -105,10 +96,8 @@ def _pair_cases(rng: np.random.Generator) -> Cases:
 
 @composite(
     amp="float32",
-    domain=Domain(
-        cases=_pair_cases,
-        reference=lambda a, b, p=2.0, eps=1e-6, keepdims=False: _reference(a, b, p, -1, keepdims, eps),
-        second=False,
+    domain=compared(
+        _pair_cases, lambda a, b, p=2.0, eps=1e-6, keepdims=False: _reference(a, b, p, -1, keepdims, eps), second=False
     ),
 )
 def pairwise_distance(a: Tensor, b: Tensor, p: float = 2.0, eps: float = 1e-6, keepdims: bool = False) -> Tensor:
@@ -127,7 +116,7 @@ def _similarity(a: Any, b: Any, axis: int = 1, eps: float = 1e-8) -> Any:
     return (a * b).sum(axis) / np.sqrt((a * a).sum(axis) * (b * b).sum(axis))
 
 
-@expression(shapes=reduced, amp="float32", domain=Domain(cases=_similarity_cases, reference=_similarity))
+@expression(shapes=reduced, amp="float32", domain=compared(_similarity_cases, _similarity))
 def cosine_similarity(a: Expr, b: Expr, axis: int = 1, eps: float = 1e-8, *, space: Space) -> Expr:
     """Returns a b / (max(|a|, eps) max(|b|, eps)) along ``axis``, broadcast, from the quotients a / max(|a|, eps), so
     that no product overflows or underflows. A length below eps keeps its gradient, as in PyTorch.

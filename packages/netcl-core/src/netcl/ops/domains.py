@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from netcl.core.ops_table.dispatch import Cases as Cases
 from netcl.core.ops_table.dispatch import Domain
 
 POSITIVE = Domain(0.2, 3.0)
@@ -13,6 +15,11 @@ UNIT = Domain(-0.9, 0.9)
 KINK = Domain(kinks=(0.0,))
 FLAT = Domain(kinks=(-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0), second=False)
 BOOLS = Domain(gradient=False)
+
+
+def compared(cases: Callable[[Any], Cases] | None, reference: Callable[..., Any], **more: Any) -> Domain:
+    """Returns the domain of an op that is compared with ``reference`` on samples of its own."""
+    return Domain(cases=cases, reference=reference, **more)
 
 
 def few(

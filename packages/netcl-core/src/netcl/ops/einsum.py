@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import Cases, compared
 from netcl.ops.linalg import matmul
 from netcl.ops.reduce import sum as sum_op
 from netcl.ops.shape import permute, reshape, strided_slice
 from netcl.ops.table import composite
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 _EINSUMS: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...] = (
     ("ij,jk->ik", ((3, 4), (4, 5))),
@@ -44,7 +41,7 @@ def _einsum_cases(rng: np.random.Generator) -> Cases:
         yield (equation, *(rng.uniform(-1, 1, shape) for shape in shapes)), {}
 
 
-@composite(amp="half", domain=Domain(cases=_einsum_cases, reference=np.einsum))
+@composite(amp="half", domain=compared(_einsum_cases, np.einsum))
 def einsum(equation: str, *operands: Tensor) -> Tensor:
     """Returns Einstein's sum, ``einsum("bij,bjk->bik", a, b)``: pairs in opt_einsum's order, each a matmul of permuted
     operands.

@@ -13,7 +13,7 @@ from netcl.core.expr import cast as cast_expr
 from netcl.core.layout import normalize_axes
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
-from netcl.ops.domains import BOOLS, FLAT, KINK, POSITIVE, UNIT, few
+from netcl.ops.domains import BOOLS, FLAT, KINK, POSITIVE, UNIT, compared, few
 from netcl.ops.shape import reshape
 from netcl.ops.table import METHOD, WRITTEN, WRITTEN_TOO, OpFunction, composite, elementwise, expression
 
@@ -391,7 +391,7 @@ where: OpFunction = elementwise(
     "v0 ? v1 : v2",
     "Returns a if the condition is true, else b.",
     operands="condition a b",
-    domain=Domain(cases=_where_cases, reference=np.where),
+    domain=compared(_where_cases, np.where),
 )
 
 
@@ -400,7 +400,7 @@ def _clamp_cases(rng: np.random.Generator) -> Any:
         yield (rng.permutation(np.linspace(-1.95, 1.95, 14)).reshape(2, 7),), limits
 
 
-@expression(domain=Domain(cases=_clamp_cases, reference=lambda x, min=None, max=None: np.clip(x, min, max)))
+@expression(domain=compared(_clamp_cases, lambda x, min=None, max=None: np.clip(x, min, max)))
 def clamp(x: Expr, min: Any = None, max: Any = None) -> Expr:
     """Returns x limited to [min, max], NaN if a limit is; None is no limit. The gradient passes within the limits and
     at them.
@@ -433,7 +433,7 @@ def _between_reference(x: Any, min: Any = None, max: Any = None) -> Any:
     return above if max is None else np.minimum(above, max)
 
 
-@expression(domain=Domain(cases=_between_cases, reference=_between_reference))
+@expression(domain=compared(_between_cases, _between_reference))
 def clamp_between(x: Expr, min: Expr | None = None, max: Expr | None = None) -> Expr:
     """Returns x limited to [min, max], tensors that broadcast; NaN if one of them is, ``max`` if ``min`` is larger.
 
@@ -462,7 +462,7 @@ def _finite_cases(rng: np.random.Generator) -> Any:
     yield (x,), {}
 
 
-@expression(domain=Domain(cases=_finite_cases, reference=np.nan_to_num), forms=WRITTEN_TOO)
+@expression(domain=compared(_finite_cases, np.nan_to_num), forms=WRITTEN_TOO)
 def nan_to_num(x: Expr, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Expr:
     """Returns x with ``nan`` for NaN, ``posinf`` for infinity and ``neginf`` for -infinity; None is the largest
     (smallest) finite number of x's dtype. Their gradient is zero; integers are unchanged.
@@ -486,7 +486,7 @@ def _close_cases(rng: np.random.Generator) -> Any:
     yield (rng.integers(0, 3, (4, 5)), rng.integers(0, 3, (5,))), {}
 
 
-@expression(domain=Domain(cases=_close_cases, reference=np.isclose, gradient=False), forms=METHOD)
+@expression(domain=compared(_close_cases, np.isclose, gradient=False), forms=METHOD)
 def isclose(a: Expr, b: Expr, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Expr:
     """True if |a - b| <= atol + rtol |b|, or a equals b; NaN equals NaN with ``equal_nan`` only."""
     dtype = promote(a.dtype, b.dtype)
@@ -539,20 +539,18 @@ def _three(low: float) -> Any:
     return cases
 
 
-@composite(domain=Domain(cases=_three(-2), reference=lambda x, a, b, value=1.0: x + value * a * b), forms=WRITTEN)
+@composite(domain=compared(_three(-2), lambda x, a, b, value=1.0: x + value * a * b), forms=WRITTEN)
 def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
-    """Returns x + value tensor1 tensor2, broadcast. Integers stay integers, if ``value`` is one; else raises
-    DTypeError.
-    """
+    """Returns x + value tensor1 tensor2, broadcast. Integers stay integers if ``value`` is one, else DTypeError."""
     if not any(is_floating(operand.dtype) for operand in (x, tensor1, tensor2)):
         if value != int(value):
-            raise DTypeError(f"addcmul: value {value} for integers; convert with astype", op="addcmul")
+            raise DTypeError(f"addcmul: value {value} for integers; convert with astype")
         product = mul(tensor1, tensor2)
         return add(x, product if value == 1 else mul(product, int(value)))  # type: ignore[no-any-return]
     return _scaled(x, tensor1, tensor2, value=float(value))  # type: ignore[no-any-return]
 
 
-@composite(domain=Domain(cases=_three(0.5), reference=lambda x, a, b, value=1.0: x + value * a / b), forms=WRITTEN)
+@composite(domain=compared(_three(0.5), lambda x, a, b, value=1.0: x + value * a / b), forms=WRITTEN)
 def addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """Returns x + value tensor1 / tensor2, broadcast. Raises DTypeError for integers to be divided, as PyTorch does."""
     if not is_floating(tensor1.dtype) and not is_floating(tensor2.dtype):
@@ -565,7 +563,7 @@ def _cast_cases(rng: np.random.Generator) -> Any:
         yield (rng.integers(-3, 4, (3, 5)).astype(np.float64),), {"dtype": dtype}
 
 
-@expression(domain=Domain(cases=_cast_cases, reference=lambda x, dtype: x.astype(dtype), gradient=False))
+@expression(domain=compared(_cast_cases, lambda x, dtype: x.astype(dtype), gradient=False))
 def cast(x: Expr, *, dtype: str = "float32") -> Expr:
     """Returns x converted to ``dtype``: floats to integers by truncation, to bool True for any nonzero element."""
     return cast_expr(x, dtype)
@@ -582,23 +580,21 @@ def clone(x: Expr) -> Expr:
 
 @expression(
     name="elementwise_binary",
-    domain=Domain(
-        cases=lambda rng: iter([((rng.random(4), rng.random(4)), {"expression": "MUL(ADD(v0, v1), 2.0f)"})]),
-        reference=lambda a, b, expression: (a + b) * 2,
+    domain=compared(
+        lambda rng: iter([((rng.random(4), rng.random(4)), {"expression": "MUL(ADD(v0, v1), 2.0f)"})]),
+        lambda a, b, expression: (a + b) * 2,
     ),
 )
 def elementwise_binary(a: Expr, b: Expr, expression: str = "") -> Expr:
-    """Returns the expression in C over v0 and v1, for example ``"MUL(ADD(v0, v1), 2.0f)"``; raises ExpressionError with
-    the position of a syntax error.
-    """
+    """Returns the expression in C over v0 and v1, as ``"MUL(ADD(v0, v1), 2.0f)"``; ExpressionError has a position."""
     return parse(expression, [a, b])
 
 
 @expression(
     name="elementwise_unary",
-    domain=Domain(
-        cases=lambda rng: iter([((rng.random(4),), {"expression": "RELU(v0) * 2.0f"})]),
-        reference=lambda x, expression: np.maximum(x, 0) * 2,
+    domain=compared(
+        lambda rng: iter([((rng.random(4),), {"expression": "RELU(v0) * 2.0f"})]),
+        lambda x, expression: np.maximum(x, 0) * 2,
     ),
 )
 def elementwise_unary(x: Expr, expression: str = "") -> Expr:
@@ -619,7 +615,7 @@ def _bias_reference(x: Any, bias: Any, axis: int | None = None) -> Any:
     return x + bias.reshape(shape)
 
 
-@composite(domain=Domain(cases=_bias_cases, reference=_bias_reference))
+@composite(domain=compared(_bias_cases, _bias_reference))
 def bias_add(x: Tensor, bias: Tensor, axis: int | None = None) -> Tensor:
     """Returns x plus a vector along ``axis`` (default: 1 for images of rank 4 and 5, else the last)."""
     (at,) = normalize_axes((1 if x.ndim in (4, 5) else -1) if axis is None else axis, x.ndim, "bias_add")

@@ -6,7 +6,7 @@ float32. The gradients are closed forms, in `netcl.autograd.rules.factorizations
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,20 @@ import numpy as np
 from netcl.core.dtypes import is_floating, promote
 from netcl.core.engine.recording import host_read_allowed
 from netcl.core.errors import ArgumentError, ShapeError, SingularMatrixError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
-from netcl.ops.table import computed, engine_of
+from netcl.ops.domains import compared
+from netcl.ops.table import OpFunction, composite, computed, engine_of
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+
+def lapack(name: str, domain: Domain, forms: str = "") -> Callable[[Callable[..., Any]], OpFunction]:
+    """Decorates as ``computed`` an op of floating matrices, which LAPACK computes in float32 under autocast."""
+    return computed(name=name, dtypes="floating", amp="float32", domain=domain, forms=forms)
+
+
+def derived(name: str, domain: Domain, forms: str = "") -> Callable[[Callable[..., Any]], OpFunction]:
+    """Decorates as ``composite`` an op over such ops, in float32 under autocast."""
+    return composite(name=name, amp="float32", domain=domain, forms=forms)
 
 
 def require_matrix(op: str, x: Tensor, square: bool = True) -> None:
@@ -26,7 +35,7 @@ def require_matrix(op: str, x: Tensor, square: bool = True) -> None:
     engine_of(op, x)
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         wanted = "(..., n, n)" if square else "(..., m, n)"
-        raise ShapeError(f"{op}: expected a matrix or a stack of them, {wanted}, got shape {x.shape}", op=op)
+        raise ShapeError(f"{op}: expected a matrix or a stack of them, {wanted}, got shape {x.shape}")
 
 
 def host(x: Tensor) -> Any:
@@ -52,12 +61,12 @@ def _solved(op: str, function: Callable[..., Any], *arrays: Any, **attributes: A
     """Returns what ``function`` of LAPACK returns; raises SingularMatrixError with its reason."""
     if op in _ITERATIVE and not all(np.isfinite(array).all() for array in arrays):
         shapes = " and ".join(str(array.shape) for array in arrays)
-        raise SingularMatrixError(f"{op}: no convergence on NaN or infinities; input of shape {shapes}", op=op)
+        raise SingularMatrixError(f"{op}: no convergence on NaN or infinities; input of shape {shapes}")
     try:
         with np.errstate(all="ignore"):
             return function(*arrays, **attributes)
     except np.linalg.LinAlgError as error:
-        raise SingularMatrixError(f"{op}: {error}; input of shape {arrays[0].shape}", op=op) from None
+        raise SingularMatrixError(f"{op}: {error}; input of shape {arrays[0].shape}") from None
 
 
 def like(x: Tensor, values: Any, dtype: str | None = None) -> Tensor:
@@ -111,9 +120,7 @@ def _gram(rng: np.random.Generator) -> Cases:
 
 
 # Only one triangle is read, and the gradient is symmetric: tests of its own symmetrize the input.
-@computed(
-    name="linalg_cholesky", dtypes="floating", amp="float32",
-    domain=Domain(cases=_gram, reference=_cholesky, gradient=False), forms="x.cholesky",)  # fmt: skip
+@lapack("linalg_cholesky", compared(_gram, _cholesky, gradient=False), "x.cholesky")
 def cholesky(x: Tensor, *, upper: bool = False) -> Tensor:
     """Returns the lower triangular L with x = L L^T, or with ``upper`` the upper triangular U with x = U^T U.
 
@@ -138,7 +145,7 @@ def _qr_cases(rng: np.random.Generator) -> Cases:
         yield (well_conditioned(rng, *shape),), {}
 
 
-@computed(name="linalg_qr", dtypes="floating", amp="float32", domain=Domain(cases=_qr_cases, reference=_qr))
+@lapack("linalg_qr", compared(_qr_cases, _qr))
 def qr(x: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """Returns (Q, R) with x = Q R, Q with orthonormal columns and R upper triangular: x (..., m, n), k = min(m, n).
 
@@ -156,10 +163,7 @@ def _svd(x: Any, full_matrices: bool = True) -> Any:
     return tuple(np.linalg.svd(x, full_matrices))
 
 
-@computed(
-    name="linalg_svd", dtypes="floating", amp="float32",
-    domain=Domain(cases=_with({"full_matrices": False}, (3, 3), (2, 5, 3), (3, 4)), reference=_svd),
-)  # fmt: skip
+@lapack("linalg_svd", compared(_with({"full_matrices": False}, (3, 3), (2, 5, 3), (3, 4)), _svd))
 def svd(x: Tensor, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """Returns (U, S, Vh) with x = U diag(S) Vh: orthonormal columns of U and rows of Vh, S (..., k) falling, k = min(m,
     n).
@@ -171,12 +175,7 @@ def svd(x: Tensor, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     return tuple(like(x, part) for part in _solved("linalg_svd", _svd, host(x), full_matrices=full_matrices))  # type: ignore[return-value]
 
 
-@computed(
-    name="linalg_svdvals", dtypes="floating", amp="float32",
-    domain=Domain(
-        cases=_with({}, (3, 3), (2, 5, 3), (3, 4)), reference=lambda x: np.linalg.svd(x, compute_uv=False)
-    ),
-)  # fmt: skip
+@lapack("linalg_svdvals", compared(_with({}, (3, 3), (2, 5, 3), (3, 4)), lambda x: np.linalg.svd(x, compute_uv=False)))
 def svdvals(x: Tensor) -> Tensor:
     """Returns the singular values of x (..., m, n), falling: (..., min(m, n))."""
     require_matrix("linalg_svdvals", x, square=False)
@@ -199,10 +198,7 @@ def _triangle(op: str, uplo: str) -> str:
     return uplo
 
 
-@computed(
-    name="linalg_eigh", dtypes="floating", amp="float32",
-    domain=Domain(cases=_symmetric, reference=_eigh, gradient=False),
-)  # fmt: skip
+@lapack("linalg_eigh", compared(_symmetric, _eigh, gradient=False))
 def eigh(x: Tensor, UPLO: str = "L") -> tuple[Tensor, Tensor]:
     """Returns (eigenvalues (..., n) rising, eigenvectors (..., n, n) as columns) of a symmetric x; only its lower
     triangle is read ("L"), or the upper one ("U").
@@ -218,10 +214,7 @@ def _eigenvalues(x: Any, triangle: Any) -> Any:
     return np.linalg.eigvalsh(x, triangle)
 
 
-@computed(
-    name="linalg_eigvalsh", dtypes="floating", amp="float32",
-    domain=Domain(cases=_symmetric, reference=lambda x, UPLO="L": _eigenvalues(x, UPLO), gradient=False),
-)  # fmt: skip
+@lapack("linalg_eigvalsh", compared(_symmetric, lambda x, UPLO="L": _eigenvalues(x, UPLO), gradient=False))
 def eigvalsh(x: Tensor, UPLO: str = "L") -> Tensor:
     """Returns the eigenvalues of a symmetric x, (..., n) rising, as in ``eigh``."""
     require_matrix("linalg_eigvalsh", x)
@@ -231,13 +224,7 @@ def eigvalsh(x: Tensor, UPLO: str = "L") -> Tensor:
 # -- inverses and systems ----------------------------------------------------------------------------------------------
 
 
-@computed(
-    name="linalg_inv",
-    dtypes="floating",
-    amp="float32",
-    domain=Domain(cases=_squares, reference=np.linalg.inv),
-    forms="x.inverse",
-)
+@lapack("linalg_inv", compared(_squares, np.linalg.inv), "x.inverse")
 def inv(x: Tensor) -> Tensor:
     """Returns the inverse of x (..., n, n). Raises SingularMatrixError if there is none."""
     require_matrix("linalg_inv", x)
@@ -267,9 +254,7 @@ def _limit(size: Any, x: Any, atol: float | None, rtol: float | None) -> Any:
     return np.maximum(absolute, rtol * size.max(-1, keepdims=True))
 
 
-@computed(
-    name="linalg_pinv", dtypes="floating", amp="float32",
-    domain=Domain(cases=_with({}, (3, 3), (2, 5, 3), (3, 4)), reference=_pinv), forms="x.pinverse",)  # fmt: skip
+@lapack("linalg_pinv", compared(_with({}, (3, 3), (2, 5, 3), (3, 4)), _pinv), "x.pinverse")
 def pinv(x: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
     """Returns the Moore-Penrose pseudoinverse of x (..., m, n): (..., n, m).
 
@@ -310,7 +295,7 @@ def _solve_cases(rng: np.random.Generator) -> Cases:
         yield (well_conditioned(rng, *a), rng.uniform(-1, 1, b)), attributes
 
 
-@computed(name="linalg_solve", dtypes="floating", amp="float32", domain=Domain(cases=_solve_cases, reference=_solve))
+@lapack("linalg_solve", compared(_solve_cases, _solve))
 def solve(a: Tensor, b: Tensor, *, left: bool = True) -> Tensor:
     """Returns the X with a X = b, or X a = b if not ``left``: a (..., n, n), b (..., n, k), or (..., k, n) if not
     ``left``.
@@ -324,7 +309,7 @@ def solve(a: Tensor, b: Tensor, *, left: bool = True) -> Tensor:
     vector = _vector(a.shape, b.shape)
     length = b.shape[-1] if b.ndim and (vector or not left) else b.shape[-2] if b.ndim > 1 else -1
     if length != a.shape[-1] or (vector and not left):
-        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match (left={left})", op=op)
+        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match (left={left})")
     dtype = promote(a.dtype, b.dtype)
     values = _solved(op, _broadcast(op, _solve), host(a), host(b), left=left)
     return like(a, values, dtype)
@@ -337,7 +322,7 @@ def _broadcast(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
         except np.linalg.LinAlgError:
             raise
         except ValueError:
-            raise ShapeError(f"{op}: leading axes of {a.shape} and {b.shape} do not broadcast", op=op) from None
+            raise ShapeError(f"{op}: leading axes of {a.shape} and {b.shape} do not broadcast") from None
 
     return call
 
@@ -366,10 +351,7 @@ def _lstsq_cases(rng: np.random.Generator) -> Cases:
         yield (well_conditioned(rng, *a), rng.uniform(-1, 1, b)), {}
 
 
-@computed(
-    name="linalg_lstsq", dtypes="floating", amp="float32",
-    domain=Domain(cases=_lstsq_cases, reference=_lstsq, gradient=False),
-)  # fmt: skip
+@lapack("linalg_lstsq", compared(_lstsq_cases, _lstsq, gradient=False))
 def lstsq(
     a: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -386,7 +368,7 @@ def lstsq(
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise ArgumentError(f"{op}: expected driver None, 'gels', 'gelsy', 'gelsd' or 'gelss', got {driver!r}")
     if b.ndim == 0 or a.shape[-2] != (b.shape[-1] if _vector(a.shape, b.shape) else b.shape[-2]):
-        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match", op=op)
+        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match")
     dtype = promote(a.dtype, b.dtype)
     parts = _solved(op, _broadcast(op, _lstsq), host(a), host(b), rcond=rcond)
     solution, residuals, rank, values = parts
@@ -402,13 +384,7 @@ def lstsq(
 # -- determinants and rank ---------------------------------------------------------------------------------------------
 
 
-@computed(
-    name="linalg_det",
-    dtypes="floating",
-    amp="float32",
-    domain=Domain(cases=_squares, reference=np.linalg.det),
-    forms="x.det",
-)
+@lapack("linalg_det", compared(_squares, np.linalg.det), "x.det")
 def det(x: Tensor) -> Tensor:
     """Returns the determinant of x (..., n, n): (...); also the gradient of a singular matrix is exact."""
     require_matrix("linalg_det", x)
@@ -428,21 +404,16 @@ def _cofactors(x: Any) -> Any:
         return sign[..., None, None] * ((left * others[..., None, :]) @ right)
 
 
-@computed(
-    name="linalg_cofactors", dtypes="floating", amp="float32",
-    domain=Domain(
-        cases=_squares, reference=lambda x: np.linalg.det(x)[..., None, None] * transposed(np.linalg.inv(x))
-    ),
-)  # fmt: skip
+@lapack(
+    "linalg_cofactors", compared(_squares, lambda x: np.linalg.det(x)[..., None, None] * transposed(np.linalg.inv(x)))
+)
 def cofactors(x: Tensor) -> Tensor:
     """Returns the cofactors of x (..., n, n), det(x) times the transposed inverse: the gradient of ``det``."""
     require_matrix("linalg_cofactors", x)
     return like(x, _cofactors(host(x)))
 
 
-@computed(
-    name="linalg_slogdet", dtypes="floating", amp="float32",
-    domain=Domain(cases=_squares, reference=lambda x: tuple(np.linalg.slogdet(x))), forms="x.slogdet",)  # fmt: skip
+@lapack("linalg_slogdet", compared(_squares, lambda x: tuple(np.linalg.slogdet(x))), "x.slogdet")
 def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
     """Returns (sign, log |det|) of x (..., n, n), each (...); (0, -inf) if it is singular."""
     require_matrix("linalg_slogdet", x)
@@ -465,10 +436,7 @@ def _rank_cases(rng: np.random.Generator) -> Cases:
     yield (np.diag([2.0, 1.0, 0.25]),), {"atol": 0.5}
 
 
-@computed(
-    name="linalg_matrix_rank", dtypes="floating", amp="float32",
-    domain=Domain(cases=_rank_cases, reference=_rank, gradient=False),
-)  # fmt: skip
+@lapack("linalg_matrix_rank", compared(_rank_cases, _rank, gradient=False))
 def matrix_rank(x: Tensor, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
     """Returns the number of singular values of x (..., m, n) above the limit of ``pinv``: (...), int64."""
     require_matrix("linalg_matrix_rank", x, square=hermitian)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import add, cast, floor, mul, sub
 from netcl.ops.index import gather
 from netcl.ops.pool import in_batch
@@ -22,13 +22,9 @@ from netcl.ops.shape import cat, expand, reshape
 from netcl.ops.table import OpFunction, composite, engine_of
 from netcl.ops.windows import per_axis
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
-
 
 def _starts(samples: Any, extent: int, out: int, kernel: int) -> Any:
-    """Returns the first positions of the windows along an axis, of samples (N, C): (N, C, out); the last window ends
-    with the axis.
-    """
+    """Returns the first positions of windows along an axis, of samples (N, C): (N, C, out); the last ends with it."""
     if out == 1:
         return np.full((*samples.shape, 1), extent - kernel)
     alpha = (extent - kernel) / (out - 1)
@@ -87,8 +83,7 @@ def _sizes(op: str, shape: Sequence[int], output_size: Any, output_ratio: Any, k
     if any(out < 1 or out + k - 1 > size for size, out, k in zip(shape, wanted, kernel)):
         raise ShapeError(
             f"{op}: {tuple(wanted)} windows of {tuple(kernel)} do not fit spatial sizes {tuple(shape)}; an axis needs "
-            "output_size + kernel_size - 1 positions",
-            op=op,
+            "output_size + kernel_size - 1 positions"
         )
     return wanted
 
@@ -129,7 +124,7 @@ def _pool(n: int) -> OpFunction:
     ) -> Tensor | tuple[Tensor, Tensor]:
         engine = engine_of(op, x)
         if not is_floating(x.dtype):
-            raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype}; convert with astype", op=op)
+            raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype}; convert with astype")
         kernel = per_axis(op, "kernel_size", kernel_size, n)
         sizes = _sizes(op, x.shape[-n:], output_size, output_ratio, kernel)
         wide = "float64" if x.dtype == "float64" else "float32"
@@ -141,7 +136,7 @@ def _pool(n: int) -> OpFunction:
         else:
             samples = engine.tensor(np.asarray(_random_samples), wide)
         if samples.shape != shape:
-            raise ShapeError(f"{op}: _random_samples {samples.shape}; expected {shape}", op=op)
+            raise ShapeError(f"{op}: _random_samples {samples.shape}; expected {shape}")
         values, indices = in_batch(op, x, n, lambda batch: pooled(batch, kernel, sizes, samples))
         return (values, indices) if return_indices else values
 
@@ -164,10 +159,8 @@ def _pool(n: int) -> OpFunction:
     ``output_ratio`` gives the number of windows as a share of each axis, in place of output_size. return_indices adds
     the flat positions within a plane, int64. ``_random_samples`` (N, C, {n}) in [0, 1) set the places. Raises
     ShapeError if the windows do not fit."""
-    domain = Domain(cases=cases, reference=_reference, second=False)
+    domain = compared(cases, _reference, second=False)
     return composite(name=op, doc=doc, domain=domain)(function)
 
 
-fractional_max_pool3d: OpFunction
-fractional_max_pool2d: OpFunction
 fractional_max_pool2d, fractional_max_pool3d = _pool(2), _pool(3)

@@ -7,7 +7,7 @@ select rows of the result; a mask is replaced by its true positions.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,10 +16,11 @@ import numpy as np
 from netcl.core.errors import OutOfRangeError, ShapeError
 from netcl.core.expr import Load, apply
 from netcl.core.layout import aligned, contiguous_strides
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.storage.host import to_storage
 from netcl.core.storage.views import check_writable, flush
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.index import broadcasts, select, take_at
 from netcl.ops.keys import (
     OUT_OF_AXIS,
@@ -59,7 +60,7 @@ _KEYS: tuple[tuple[Shape, Any], ...] = (
 )
 
 
-def _cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+def _cases(rng: np.random.Generator) -> Cases:
     for shape, key in _KEYS:
         yield (rng.uniform(-2, 2, shape),), {"key": key}
 
@@ -74,7 +75,7 @@ def _block(x: Tensor, block: Block) -> Tensor:
     return x
 
 
-@composite(domain=Domain(cases=_cases, reference=lambda x, key: x[key]))
+@composite(domain=compared(_cases, lambda x, key: x[key]))
 def getitem(x: Tensor, key: Any) -> Tensor:
     """Returns ``x[key]``: a view for a key of ints, slices, Ellipsis and None, else a copy.
 
@@ -182,13 +183,11 @@ def _copied(x: Tensor) -> Tensor:
 
 
 def _fitted(source: Tensor, shape: Shape) -> Tensor:
-    """Returns ``source`` without leading axes of length one that ``shape`` lacks; raises ShapeError unless it
-    broadcasts.
-    """
+    """Returns ``source`` without leading axes of length one that ``shape`` lacks; ShapeError unless it broadcasts."""
     while source.ndim > len(shape) and source.shape[0] == 1:
         source = source._alias(source.shape[1:])
     if not broadcasts(source.shape, shape):
-        raise ShapeError(f"setitem: values of shape {source.shape} do not fit the selection {shape}", op="setitem")
+        raise ShapeError(f"setitem: values of shape {source.shape} do not fit the selection {shape}")
     return source
 
 
@@ -227,7 +226,7 @@ def _set_masked(x: Tensor, items: Sequence[Any], source: Tensor) -> bool:
     value = source._alias((*shape[:at], *(1,) * mask.ndim, *shape[at + 1 :]))
     if not broadcasts(value.shape, x.shape):
         known = (*x.shape[:at], "n", *x.shape[at + mask.ndim :])
-        raise ShapeError(f"setitem: values of shape {source.shape} do not fit the selection {known}", op="setitem")
+        raise ShapeError(f"setitem: values of shape {source.shape} do not fit the selection {known}")
     if not isinstance(mask, Tensor):
         mask = x.engine.tensor(np.asarray(mask, order="C"), "bool")
     engine_of("setitem", x, mask)
@@ -277,7 +276,7 @@ def _put_reference(x: Any, indices: Any, values: Any, accumulate: bool = False) 
     return out
 
 
-def _put_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+def _put_cases(rng: np.random.Generator) -> Cases:
     pairs = [np.array([0, 2, 0, -1]), np.array([1, 1, 1, 3])]
     for accumulate in (False, True):
         yield (rng.uniform(-2, 2, (3, 4, 2)), pairs, rng.uniform(-2, 2, (4, 2))), {"accumulate": accumulate}
@@ -286,7 +285,7 @@ def _put_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict
     yield (rng.uniform(-2, 2, (3, 4)), [np.eye(3, 4) > 0], np.array(1.5)), {}
 
 
-@composite(domain=Domain(cases=_put_cases, reference=_put_reference), forms=WRITTEN_TOO)
+@composite(domain=compared(_put_cases, _put_reference), forms=WRITTEN_TOO)
 def index_put(x: Tensor, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
     """Returns a copy of x with ``values``, which broadcast, written at (or with ``accumulate`` added to) x[indices].
 
@@ -307,7 +306,7 @@ def index_put(x: Tensor, indices: Sequence[Any], values: Any, accumulate: bool =
     positions = row_positions(op, engine, chosen)
     result = chosen.result(positions.shape)
     if not broadcasts(values.shape, result):
-        raise ShapeError(f"{op}: values {values.shape} do not broadcast to the selection {result}", op=op)
+        raise ShapeError(f"{op}: values {values.shape} do not broadcast to the selection {result}")
     values = fitting(op, x, values)
     if values.shape != result:
         values = expand(values, result)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce as fold
 from typing import Any, NamedTuple
 
@@ -18,16 +18,15 @@ from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Expr, Index, Scalar, apply, reduce
 from netcl.core.expr import cast as cast_expr
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
+from netcl.ops.domains import compared
 from netcl.ops.elementwise import cast
 from netcl.ops.index import index_select
 from netcl.ops.linalg import matmul
 from netcl.ops.shape import expand, permute, reshape
 from netcl.ops.table import OpFunction, composite, engine_of, expression
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 _TAPS = {"nearest": 1, "bilinear": 2, "bicubic": 4}
 _PADDINGS = ("zeros", "border", "reflection")
@@ -56,9 +55,7 @@ class _Axis(NamedTuple):
         return self.span - self.edge
 
     def within(self, pixel: Expr) -> Expr:
-        """Returns a position clamped to the border (where its gradient is zero), after mirroring at it for
-        ``reflection``.
-        """
+        """Returns a position clamped to the border (with gradient zero), after mirroring at it for ``reflection``."""
         if self.padding == "reflection":
             low, turn = self.edge * -0.5, self.span * 2.0
             away = apply("mod", apply("abs", pixel - low), turn)
@@ -234,7 +231,7 @@ grid_weight: OpFunction = _of_neighbors(
     -1 to 1 covers ``span`` pixels, beginning half a pixel before the first center (``edge`` 1) or at it (0).""",
     _weights,
     "float32",
-    Domain(cases=_split_cases, reference=_weight_reference),
+    compared(_split_cases, _weight_reference),
 )
 grid_index: OpFunction = _of_neighbors(
     "grid_index",
@@ -242,7 +239,7 @@ grid_index: OpFunction = _of_neighbors(
     (int64 if ``wide``), for ``grid_sample``; arguments as for ``grid_weight``.""",
     _rows,
     "widest",
-    Domain(cases=_split_cases, reference=_index_reference, gradient=False),
+    compared(_split_cases, _index_reference, gradient=False),
 )
 
 
@@ -258,7 +255,7 @@ def _without_taps(shape: tuple[int, ...], operands: Any, attributes: Any) -> tup
 @expression(
     amp="float32",
     shapes=_without_taps,
-    domain=Domain(cases=_sum_cases, reference=lambda rows, index, weight: (rows * (index >= 0) * weight).sum(0)),
+    domain=compared(_sum_cases, lambda rows, index, weight: (rows * (index >= 0) * weight).sum(0)),
 )
 def grid_sum(rows: Expr, index: Expr, weight: Expr | None = None) -> Expr:
     """Returns the weighted sum over the neighbors (axis 0) of rows (taps, N, P, C); a negative index means zero."""
@@ -306,16 +303,15 @@ def _check(x: Tensor, grid: Tensor, mode: str, padding_mode: str) -> None:
     if n not in (2, 3) or grid.ndim != x.ndim or grid.shape[0] != x.shape[0] or grid.shape[-1] != n:
         raise ShapeError(
             f"grid_sample: x {x.shape}, grid {grid.shape}; expected x (N, C, H, W) with grid (N, H', W', 2), or "
-            "x (N, C, D, H, W) with grid (N, D', H', W', 3)",
-            op="grid_sample",
+            "x (N, C, D, H, W) with grid (N, D', H', W', 3)"
         )
     if 0 in x.shape[2:]:
-        raise ShapeError(f"grid_sample: x {x.shape} has no spatial elements", op="grid_sample")
+        raise ShapeError(f"grid_sample: x {x.shape} has no spatial elements")
     if not (is_floating(x.dtype) and is_floating(grid.dtype)):
-        raise DTypeError(f"grid_sample: expected floating dtypes, got {x.dtype} and {grid.dtype}", op="grid_sample")
+        raise DTypeError(f"grid_sample: expected floating dtypes, got {x.dtype} and {grid.dtype}")
 
 
-@composite(amp="float32", domain=Domain(cases=_sample_cases, reference=_sample_reference))
+@composite(amp="float32", domain=compared(_sample_cases, _sample_reference))
 def grid_sample(
     x: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
 ) -> Tensor:
@@ -361,7 +357,7 @@ def _affine_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-1, 1, (2, 3, 4)),), {"size": (2, 1, 2, 3, 4)}
 
 
-@composite(amp="float32", domain=Domain(cases=_affine_cases, reference=_affine_reference))
+@composite(amp="float32", domain=compared(_affine_cases, _affine_reference))
 def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor:
     """Returns the grid (N, H, W, 2) for ``grid_sample`` of the affine maps theta (N, 2, 3), for images of ``size`` (N,
     C, H, W); of theta (N, 3, 4) and (N, C, D, H, W) the grid (N, D, H, W, 3).
@@ -375,11 +371,10 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool = False) -> Tensor
     if n not in (2, 3) or theta.shape != (wanted[0], n, n + 1) or min(wanted[2:]) < 1:
         raise ShapeError(
             f"affine_grid: theta {theta.shape} for size {wanted}; expected theta (N, 2, 3) and size (N, C, H, W), or "
-            "theta (N, 3, 4) and size (N, C, D, H, W)",
-            op="affine_grid",
+            "theta (N, 3, 4) and size (N, C, D, H, W)"
         )
     if not is_floating(theta.dtype):
-        raise DTypeError(f"affine_grid: expected floating dtypes, got {theta.dtype}", op="affine_grid")
+        raise DTypeError(f"affine_grid: expected floating dtypes, got {theta.dtype}")
     exact = cast(theta, dtype="float32") if theta.dtype in ("float16", "bfloat16") else theta
     unit: Any = apply("where", apply("eq", Index(n), n), 1.0, 0.0)
     points = cast_expr(unit, exact.dtype)

@@ -6,7 +6,7 @@ which names the op. Negative indices count from the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,28 +16,23 @@ from netcl.core.engine.protocol import OUT_OF_RANGE
 from netcl.core.errors import DTypeError, IndexDTypeError, OutOfRangeError, ShapeError
 from netcl.core.expr import Index, Load, apply, cast
 from netcl.core.layout import broadcast_shapes, contiguous_strides, normalize_axes
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.storage.host import check_shape
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import cast as cast_op
 from netcl.ops.elementwise import floor_divide, mod
 from netcl.ops.shape import expand, reshape, strided_slice
 from netcl.ops.table import METHOD, as_dtype, composite, computed, engine_of, of_scalars
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
-
-
 # -- indices -----------------------------------------------------------------------------------------------------------
 
 
 def indices_on(op: str, engine: Any, indices: Any, extent: int | None) -> Tensor:
-    """Returns ``indices`` as an int32 or int64 tensor of ``engine``; host values outside [-extent, extent) raise
-    IndexError.
-    """
+    """Returns ``indices`` as an int32 or int64 tensor of ``engine``; IndexError for host values outside [-n, n)."""
     if isinstance(indices, Tensor):
         engine_of(op, indices)
         if is_floating(indices.dtype) or indices.dtype == "bool":
-            raise IndexDTypeError(f"{op}: expected whole numbers as indices, got {indices.dtype}", op=op)
+            raise IndexDTypeError(f"{op}: expected whole numbers as indices, got {indices.dtype}")
         if indices.size and extent == 0:
             raise OutOfRangeError(f"{op}: there is no position to name on an axis of length 0")
         return as_index(indices)
@@ -55,7 +50,7 @@ def wrapped(op: str, indices: Any, extent: int | None) -> np.ndarray[Any, Any]:
     if values.size == 0:
         values = values.astype(np.int64)
     if values.dtype.kind not in "iu":
-        raise IndexDTypeError(f"{op}: expected whole numbers as indices, got {values.dtype}", op=op)
+        raise IndexDTypeError(f"{op}: expected whole numbers as indices, got {values.dtype}")
     if extent is None:
         return np.asarray(values.astype(np.int64), order="C")
     if values.size and not (-extent <= int(values.min()) and int(values.max()) < extent):
@@ -79,15 +74,12 @@ def cropped(x: Tensor, sizes: Sequence[int]) -> Tensor:
 
 
 def per_element(op: str, axis: int, shape: tuple[int, ...], index: Any, engine: Any) -> tuple[int, Tensor]:
-    """Returns the axis and the indices of an op with one index per element; off the axis ``index`` may be shorter than
-    ``shape``.
-    """
+    """Returns axis and indices of an op with one index per element; off the axis they may be shorter than ``shape``."""
     (at,) = normalize_axes(axis, len(shape), op)
     places = indices_on(op, engine, index, shape[at])
     if places.ndim != len(shape) or any(a != at and n > shape[a] for a, n in enumerate(places.shape)):
         raise ShapeError(
-            f"{op}: index {places.shape} for shape {shape}; it has as many axes, and is longer in axis {axis} alone",
-            op=op,
+            f"{op}: index {places.shape} for shape {shape}; it has as many axes, and is longer in axis {axis} alone"
         )
     return at, places
 
@@ -104,7 +96,7 @@ def _take_at_reference(x: Any, index: Any, axis: int, rows: bool = True) -> Any:
     return np.take(x, index, axis) if rows else np.take_along_axis(x, index, axis)
 
 
-@computed(domain=Domain(cases=_take_at_cases, reference=_take_at_reference))
+@computed(domain=compared(_take_at_cases, _take_at_reference))
 def take_at(x: Tensor, index: Tensor, axis: int, rows: bool = True, op: str = "take", wrap: bool = True) -> Tensor:
     """Returns np.take(x, index, axis) for ``rows``, else np.take_along_axis; an index out of range is reported under
     the name ``op``, a negative one if not ``wrap``.
@@ -131,20 +123,16 @@ def _select_grad_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (2, 2, 3, 2)), np.array([[1, 6, 2], [0, 0, 3]])), {"axis": 1, "shape": (2, 7, 2)}
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_select_grad_cases, reference=_select_grad_reference))
+@computed(dtypes="numbers", domain=compared(_select_grad_cases, _select_grad_reference))
 def index_select_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) -> Tensor:
-    """Returns the gradient of ``index_select`` by x, of shape ``shape``: each slice is added at its origin,
-    in a fixed order.
-    """
+    """Returns the gradient of ``index_select`` by x, of shape ``shape``: slices are added at their origin in order."""
     engine = engine_of("index_select_grad", grad_output)
     wanted = tuple(int(size) for size in shape)
     (at,) = normalize_axes(axis, len(wanted), "index_select_grad")
     places = indices_on("index_select_grad", engine, index, wanted[at])
     expected = (*wanted[:at], *places.shape, *wanted[at + 1 :])
     if grad_output.shape != expected:
-        raise ShapeError(
-            f"index_select_grad: grad_output {grad_output.shape}; expected {expected}", op="index_select_grad"
-        )
+        raise ShapeError(f"index_select_grad: grad_output {grad_output.shape}; expected {expected}")
     if 0 in expected or 0 in wanted:
         return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
     return engine.index("take_grad", grad_output, places, axis=at, shape=wanted, op="index_select")
@@ -163,20 +151,15 @@ def _gather_grad_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (2, 3, 2)), rng.integers(0, 5, (2, 3, 2))), {"axis": 2, "shape": (2, 3, 5)}
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_gather_grad_cases, reference=_gather_grad_reference))
+@computed(dtypes="numbers", domain=compared(_gather_grad_cases, _gather_grad_reference))
 def gather_grad(grad_output: Tensor, index: Any, axis: int, shape: Any) -> Tensor:
-    """Returns the gradient of ``gather`` by x, of shape ``shape``: each element is added at its origin, in a fixed
-    order.
-    """
+    """Returns the gradient of ``gather`` by x, of shape ``shape``: each is added at its origin, in a fixed order."""
     engine = engine_of("gather_grad", grad_output)
     wanted = tuple(int(size) for size in shape)
     at, places = per_element("gather_grad", axis, wanted, index, engine)
     same = (*places.shape[:at], wanted[at], *places.shape[at + 1 :]) == wanted
     if grad_output.shape != places.shape or not same:
-        raise ShapeError(
-            f"gather_grad: grad_output {grad_output.shape} and index {places.shape} for shape {wanted}",
-            op="gather_grad",
-        )
+        raise ShapeError(f"gather_grad: grad_output {grad_output.shape} and index {places.shape} for shape {wanted}")
     if 0 in places.shape or 0 in wanted:
         return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
     return engine.index("gather_grad", grad_output, places, axis=at, shape=wanted, op="gather")
@@ -198,7 +181,7 @@ def _select_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (4,)),), {"axis": -1, "index": np.array([], np.int64)}
 
 
-@composite(domain=Domain(cases=_select_cases, reference=lambda x, axis, index: np.take(x, index, axis)), forms=METHOD)
+@composite(domain=compared(_select_cases, lambda x, axis, index: np.take(x, index, axis)), forms=METHOD)
 @of_scalars("x index")
 def index_select(x: Tensor, axis: int, index: Any) -> Tensor:
     """Returns the positions ``index`` (a tensor or host values of any shape) on ``axis``, which the index's axes
@@ -212,7 +195,7 @@ def _take_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (5, 3)),), {"indices": 2, "axis": 1}
 
 
-@composite(domain=Domain(cases=_take_cases, reference=lambda x, indices, axis=None: np.take(x, indices, axis)))
+@composite(domain=compared(_take_cases, lambda x, indices, axis=None: np.take(x, indices, axis)))
 def take(x: Tensor, indices: Any, axis: int | None = None) -> Tensor:
     """Returns the elements at ``indices`` along ``axis``, or of the flattened tensor for None; as NumPy's take."""
     engine_of("take", x)
@@ -233,7 +216,7 @@ def _gather_reference(x: Any, axis: int, index: Any) -> Any:
     return np.take_along_axis(x[region], index, axis)
 
 
-@composite(domain=Domain(cases=_gather_cases, reference=_gather_reference), forms=METHOD)
+@composite(domain=compared(_gather_cases, _gather_reference), forms=METHOD)
 @of_scalars("index x")
 def gather(x: Tensor, axis: int, index: Any) -> Tensor:
     """Returns out[.., i, ..] = x[.., index[.., i, ..], ..] along ``axis``; off the axis ``index`` is x's shape or
@@ -253,9 +236,7 @@ def _along_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (2, 3)),), {"indices": np.array([5, 0, 0]), "axis": None}
 
 
-@composite(
-    domain=Domain(cases=_along_cases, reference=lambda x, indices, axis=-1: np.take_along_axis(x, indices, axis))
-)
+@composite(domain=compared(_along_cases, lambda x, indices, axis=-1: np.take_along_axis(x, indices, axis)))
 def take_along_axis(x: Tensor, indices: Any, axis: int | None = -1) -> Tensor:
     """As NumPy's: ``gather`` with x and ``indices`` broadcast to each other off the axis; None flattens x."""
     op = "take_along_axis"
@@ -265,7 +246,7 @@ def take_along_axis(x: Tensor, indices: Any, axis: int | None = -1) -> Tensor:
     (at,) = normalize_axes(axis, x.ndim, op)
     places = indices_on(op, engine, indices, x.shape[at])
     if places.ndim != x.ndim:
-        raise ShapeError(f"{op}: indices {places.shape} for shape {x.shape}; they have as many axes", op=op)
+        raise ShapeError(f"{op}: indices {places.shape} for shape {x.shape}; they have as many axes")
     around = broadcast_shapes([(*t.shape[:at], 1, *t.shape[at + 1 :]) for t in (x, places)], op)
     x, places = (_widened(t, (*around[:at], t.shape[at], *around[at + 1 :])) for t in (x, places))
     return take_at(x, places, at, False, op)  # type: ignore[no-any-return]
@@ -282,7 +263,7 @@ def _rows_cases(rng: np.random.Generator) -> Cases:
     yield (np.array([[1, 3], [0, 1]]), rng.uniform(-1, 1, (4, 5))), {"padding": -1}
 
 
-@computed(domain=Domain(cases=_rows_cases, reference=lambda index, weight, padding: weight[index]))
+@computed(domain=compared(_rows_cases, lambda index, weight, padding: weight[index]))
 def embedding_rows(index: Tensor, weight: Tensor, padding: int) -> Tensor:
     """Returns ``take_at`` on axis 0, with a gradient that omits the row ``padding``."""
     return take_at.row.call(weight, index, 0, True, "embedding", False)  # type: ignore[misc, no-any-return]
@@ -292,7 +273,7 @@ def _embedding_cases(rng: np.random.Generator) -> Cases:
     yield (np.array([[1, 3], [0, 1]]), rng.uniform(-1, 1, (4, 5))), {}
 
 
-@composite(domain=Domain(cases=_embedding_cases, reference=lambda indices, weight: weight[indices]))
+@composite(domain=compared(_embedding_cases, lambda indices, weight: weight[indices]))
 def embedding(indices: Any, weight: Tensor, padding_idx: int | None = None) -> Tensor:
     """Returns the rows of weight (num, dim) at ``indices`` (...): (..., dim). The row ``padding_idx`` gets no gradient.
 
@@ -301,7 +282,7 @@ def embedding(indices: Any, weight: Tensor, padding_idx: int | None = None) -> T
     """
     engine = engine_of("embedding", weight)
     if weight.ndim != 2:
-        raise ShapeError(f"embedding: weight {weight.shape}; expected (num, dim)", op="embedding")
+        raise ShapeError(f"embedding: weight {weight.shape}; expected (num, dim)")
     count = weight.shape[0]
     if not isinstance(indices, Tensor) and np.size(indices) and np.min(indices) < 0:
         raise OutOfRangeError(f"embedding: index {np.min(indices)} is negative; rows are 0..{count - 1}")
@@ -326,7 +307,7 @@ def _classes_of(indices: np.ndarray[Any, Any]) -> int:
     return int(indices.max()) + 1
 
 
-@computed(domain=Domain(cases=_one_hot_cases, reference=lambda i, num_classes: np.eye(num_classes)[i], gradient=False))
+@computed(domain=compared(_one_hot_cases, lambda i, num_classes: np.eye(num_classes)[i], gradient=False))
 def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") -> Tensor:
     """Returns 1 at the index and 0 elsewhere: (...) gives (..., num_classes). None reads the largest index on the host.
 
@@ -343,7 +324,7 @@ def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") 
         indices, num_classes = Tensor.from_host(values), bound
     engine = engine_of("one_hot", indices)
     if is_floating(indices.dtype) or indices.dtype == "bool":
-        raise DTypeError(f"one_hot: expected whole numbers as indices, got {indices.dtype}", op="one_hot")
+        raise DTypeError(f"one_hot: expected whole numbers as indices, got {indices.dtype}")
     indices = as_index(indices)
     count = _classes_of(indices.to_host()) if num_classes is None else num_classes
     if count < 1 and indices.size:
@@ -360,11 +341,11 @@ def one_hot(indices: Any, num_classes: int | None = None, dtype: str = "int64") 
 
 
 @composite(
-    domain=Domain(
-        cases=lambda rng: iter(
+    domain=compared(
+        lambda rng: iter(
             [((rng.integers(0, 24, (3, 4)),), {"shape": (2, 3, 4)}), ((rng.integers(0, 7, 5),), {"shape": 7})]
         ),
-        reference=lambda indices, shape: np.unravel_index(indices, shape),
+        lambda indices, shape: np.unravel_index(indices, shape),
         gradient=False,
     )
 )
@@ -374,7 +355,7 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """
     engine_of("unravel_index", indices)
     if is_floating(indices.dtype) or indices.dtype == "bool":
-        raise DTypeError(f"unravel_index: expected whole numbers as indices, got {indices.dtype}", op="unravel_index")
+        raise DTypeError(f"unravel_index: expected whole numbers as indices, got {indices.dtype}")
     sizes = check_shape(shape)
     steps = contiguous_strides(sizes)
     wide = cast_op(indices, dtype="int64")

@@ -21,6 +21,7 @@ from netcl.core.tensor import Tensor
 from netcl.core.tensor.host_bounds import check_elements
 from netcl.core.tensor.tensor import queue_of
 from netcl.ops.arrange import flip, part
+from netcl.ops.domains import compared
 from netcl.ops.elementwise import clone, ne, sub
 from netcl.ops.index import index_select
 from netcl.ops.pad import pad
@@ -59,9 +60,7 @@ def atleast_2d(x: Tensor) -> Tensor:
 @composite(domain=sampled(np.atleast_3d, ((), {}), ((3,), {}), ((2, 3), {}), ((2, 3, 4), {})))
 @_each
 def atleast_3d(x: Tensor) -> Tensor:
-    """Returns x with three axes or more: (n,) gives (1, n, 1), and (m, n) gives (m, n, 1); several as in
-    ``atleast_1d``.
-    """
+    """Returns x with three axes or more: (n,) gives (1, n, 1), (m, n) gives (m, n, 1); several as in ``atleast_1d``."""
     if x.ndim > 2:
         return x
     return reshape(x, (*x.shape, 1) if x.ndim == 2 else (1, x.size, 1))  # type: ignore[no-any-return]
@@ -72,17 +71,17 @@ def atleast_3d(x: Tensor) -> Tensor:
 
 def _lists(function: Any, *shapes: tuple[int, ...]) -> Domain:
     # Lists of operands; the gradient is concatenate's.
-    return Domain(
+    return compared(
+        lambda rng: iter([(([rng.uniform(-2, 2, shape), rng.uniform(-2, 2, shape)],), {}) for shape in shapes]),
+        function,
         gradient=False,
-        cases=lambda rng: iter([(([rng.uniform(-2, 2, shape), rng.uniform(-2, 2, shape)],), {}) for shape in shapes]),
-        reference=function,
     )
 
 
 def _given(op: str, tensors: Any) -> list[Tensor]:
     listed = list(tensors)
     if not listed:
-        raise ShapeError(f"{op}: there is no tensor to join", op=op)
+        raise ShapeError(f"{op}: there is no tensor to join")
     return listed
 
 
@@ -123,14 +122,14 @@ def _blocks(*blocks: Any) -> Any:
 
 
 @composite(
-    domain=Domain(
-        cases=lambda rng: iter(
+    domain=compared(
+        lambda rng: iter(
             [
                 ((rng.uniform(-2, 2, (2, 3)), rng.uniform(-2, 2, 2), rng.uniform(-2, 2, (3, 1))), {}),
                 ((rng.uniform(-2, 2, ()), rng.uniform(-2, 2, (2, 2))), {}),
             ]
         ),
-        reference=_blocks,
+        _blocks,
     )
 )
 def block_diag(*tensors: Tensor) -> Tensor:
@@ -140,7 +139,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     op = "block_diag"
     engine_of(op, *_given(op, tensors))
     if any(x.ndim > 2 for x in tensors):
-        raise ShapeError(f"{op}: expected matrices, got shapes {' and '.join(str(x.shape) for x in tensors)}", op=op)
+        raise ShapeError(f"{op}: expected matrices, got shapes {' and '.join(str(x.shape) for x in tensors)}")
     blocks = [atleast_2d(x) for x in tensors]
     width, start, rows = sum(x.shape[1] for x in blocks), 0, []
     for block in blocks:
@@ -150,10 +149,10 @@ def block_diag(*tensors: Tensor) -> Tensor:
 
 
 @composite(
-    domain=Domain(
+    domain=compared(
+        lambda rng: iter([((rng.uniform(-2, 2, (3, 1)), rng.uniform(-2, 2, 4)), {})]),
+        lambda *arrays: tuple(np.broadcast_arrays(*arrays)),
         gradient=False,
-        cases=lambda rng: iter([((rng.uniform(-2, 2, (3, 1)), rng.uniform(-2, 2, 4)), {})]),
-        reference=lambda *arrays: tuple(np.broadcast_arrays(*arrays)),
     )
 )
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -205,15 +204,13 @@ def diff(x: Tensor, n: int = 1, axis: int = -1, prepend: Tensor | None = None, a
     forms=METHOD,
 )
 def rot90(x: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-    """Returns x turned ``k`` times by 90 degrees in the plane of the two axes ``dims``, from the first towards the
-    second.
-    """
+    """Returns x turned ``k`` times by 90 degrees in the plane of axes ``dims``, from the first towards the second."""
     axes = tuple(dims)
     if len(axes) != 2:
-        raise ShapeError(f"rot90: dims {axes} are two axes", op="rot90", parameter="dims")
+        raise ShapeError(f"rot90: dims {axes} are two axes", parameter="dims")
     first, second = (normalize_axes(axis, x.ndim, "rot90")[0] for axis in axes)
     if first == second:
-        raise ShapeError(f"rot90: dims {axes} are one axis of shape {x.shape}", op="rot90", parameter="dims")
+        raise ShapeError(f"rot90: dims {axes} are one axis of shape {x.shape}", parameter="dims")
     turns = as_index(k) % 4
     if turns == 0:
         return clone(x)  # type: ignore[no-any-return]
@@ -237,7 +234,7 @@ def _product(*vectors: Any) -> Any:
     return np.array(list(itertools.product(first, *rest))) if rest else first
 
 
-@composite(domain=Domain(cases=_product_cases, reference=_product))
+@composite(domain=compared(_product_cases, _product))
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """Returns all tuples of one element of each vector, the last vector fastest: (n, number of tensors), or the vector
     itself if there is one. Raises ShapeError for no tensors, or one that is no vector.
@@ -273,9 +270,7 @@ def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tenso
     """
     engine_of("combinations", x)
     if x.ndim != 1 or not 0 <= as_index(r) < 1 << 31:
-        raise ShapeError(
-            f"combinations: expected a vector and r from 0 to 2^31 - 1, got {x.shape} and r {r}", op="combinations"
-        )
+        raise ShapeError(f"combinations: expected a vector and r from 0 to 2^31 - 1, got {x.shape} and r {r}")
     if r == 0:
         return x.engine.empty((0,), x.dtype)  # type: ignore[no-any-return]
     count = _number_of_combinations(x.size, as_index(r), with_replacement)
@@ -294,7 +289,7 @@ def _engine_on(device: Any) -> Any:
 
 def _triangle(op: str, upper: bool, row: int, col: int, offset: int, dtype: Any, device: Any) -> Tensor:
     if as_index(row) < 0 or as_index(col) < 0:
-        raise ShapeError(f"{op}: row {row} and col {col} must not be negative", op=op)
+        raise ShapeError(f"{op}: row {row} and col {col} must not be negative")
     engine = _engine_on(device)
     check_elements(op, 2 * as_index(row) * as_index(col), engine.queue)
     places = np.triu_indices(row, offset, col) if upper else np.tril_indices(row, offset, col)
@@ -306,30 +301,22 @@ def _triangle_cases(rng: np.random.Generator) -> Any:
 
 
 @computed(
-    domain=Domain(
-        cases=_triangle_cases,
-        reference=lambda row, col, offset=0: np.stack(np.tril_indices(row, offset, col)),
-        gradient=False,
+    domain=compared(
+        _triangle_cases, lambda row, col, offset=0: np.stack(np.tril_indices(row, offset, col)), gradient=False
     )
 )
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = "int64", device: Any = None) -> Tensor:
-    """Returns the positions of the lower triangle of a (row, col) matrix up to the diagonal ``offset``, by rows: (2,
-    n).
-    """
+    """Returns positions of the lower triangle of a (row, col) matrix up to the diagonal ``offset``, by rows: (2, n)."""
     return _triangle("tril_indices", False, row, col, offset, dtype, device)
 
 
 @computed(
-    domain=Domain(
-        cases=_triangle_cases,
-        reference=lambda row, col, offset=0: np.stack(np.triu_indices(row, offset, col)),
-        gradient=False,
+    domain=compared(
+        _triangle_cases, lambda row, col, offset=0: np.stack(np.triu_indices(row, offset, col)), gradient=False
     )
 )
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = "int64", device: Any = None) -> Tensor:
-    """Returns the positions of the upper triangle of a (row, col) matrix from the diagonal ``offset`` on, by rows: (2,
-    n).
-    """
+    """Returns positions of the upper triangle of a (row, col) matrix from diagonal ``offset`` on, by rows: (2, n)."""
     return _triangle("triu_indices", True, row, col, offset, dtype, device)
 
 
@@ -339,7 +326,7 @@ def _window(
     """Returns ``window(length)``; a periodic one is the window of one element more, without its last."""
     name = canonical(dtype)
     if as_index(length) < 0:
-        raise ShapeError(f"{op}: window_length {length} must not be negative", op=op, parameter="window_length")
+        raise ShapeError(f"{op}: window_length {length} must not be negative", parameter="window_length")
     if not is_floating(name):
         raise ArgumentError(f"{op}: expected a floating dtype, got {name}")
     engine = _engine_on(device)
@@ -372,7 +359,7 @@ def _window_domain(function: Any) -> Domain:
     def reference(window_length: int, periodic: bool = True) -> Any:
         return function(window_length + 1)[:-1] if periodic and window_length > 1 else function(window_length)
 
-    return Domain(cases=cases, reference=reference, gradient=False)
+    return compared(cases, reference, gradient=False)
 
 
 @computed(domain=_window_domain(np.hanning))

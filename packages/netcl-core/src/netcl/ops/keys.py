@@ -37,9 +37,7 @@ _GAP = _Gap()
 
 @dataclass(frozen=True)
 class Block:
-    """The block that a key of ints, slices, Ellipsis and None selects: start, step and size per axis, and the resulting
-    shape.
-    """
+    """The block that a key of ints, slices, Ellipsis and None selects: start, step, size per axis, and the shape."""
 
     starts: Shape
     steps: Shape
@@ -139,8 +137,7 @@ def _consumed(op: str, item: Any) -> int:
     if not isinstance(item, (int, np.integer, slice, np.ndarray, Tensor)):
         raise KeyKindError(
             f"{op}: {type(item).__name__} is no index; there are ints, slices, Ellipsis, None, boolean masks, "
-            "and lists, arrays or tensors of whole numbers",
-            op=op,
+            "and lists, arrays or tensors of whole numbers"
         )
     return item.ndim if isinstance(item, (np.ndarray, Tensor)) and is_mask(item) else 1
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from netcl.core.dtypes import promote
 from netcl.core.errors import ShapeError, SingularMatrixError
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
-from netcl.ops.factorizations import host, like, require_matrix
-from netcl.ops.table import composite, computed, engine_of
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+from netcl.ops.domains import Cases, compared
+from netcl.ops.factorizations import derived, host, lapack, like, require_matrix
+from netcl.ops.table import engine_of
 
 _GROWTH = (1 + math.sqrt(17)) / 8
 
@@ -85,34 +82,32 @@ def _symmetric(rng: np.random.Generator, *shape: int) -> Any:
     return x + np.swapaxes(x, -1, -2)
 
 
-@computed(
-    name="linalg_ldl_factor_ex", dtypes="floating", amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter([((_symmetric(rng, *shape),), {}) for shape in ((3, 3), (2, 5, 5))]),
-        reference=lambda x: _factored(x),
+@lapack(
+    "linalg_ldl_factor_ex",
+    compared(
+        lambda rng: iter([((_symmetric(rng, *shape),), {}) for shape in ((3, 3), (2, 5, 5))]),
+        lambda x: _factored(x),
         gradient=False,
     ),
-)  # fmt: skip
+)
 def ldl_factor_ex(x: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-    """``ldl_factor``, and an int32 for each matrix: 0, or the first pivot that is zero. Raises SingularMatrixError for
-    such a matrix with ``check_errors``.
-    """
+    """``ldl_factor``, and int32: 0, or the first zero pivot; with ``check_errors`` SingularMatrixError then."""
     op = "linalg_ldl_factor_ex"
     require_matrix(op, x)
     ld, pivots, info = _factored(host(x))
     if check_errors and info.any():
-        raise SingularMatrixError(f"{op}: a pivot is zero at row {int(info.max())}; input of shape {x.shape}", op=op)
+        raise SingularMatrixError(f"{op}: a pivot is zero at row {int(info.max())}; input of shape {x.shape}")
     return like(x, ld), like(x, pivots, "int32"), like(x, info, "int32")
 
 
-@composite(
-    name="linalg_ldl_factor", amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter([((_symmetric(rng, *shape),), {}) for shape in ((4, 4), (2, 3, 3))]),
-        reference=lambda x: _factored(x)[:2],
+@derived(
+    "linalg_ldl_factor",
+    compared(
+        lambda rng: iter([((_symmetric(rng, *shape),), {}) for shape in ((4, 4), (2, 3, 3))]),
+        lambda x: _factored(x)[:2],
         gradient=False,
     ),
-)  # fmt: skip
+)
 def ldl_factor(x: Tensor, *, hermitian: bool = False) -> tuple[Tensor, Tensor]:
     """(LD, pivots) of a symmetric x (..., n, n); its lower triangle is read: D with blocks of one or two rows on the
     diagonal, L below it. pivots, int32 and from 1, name the row that was exchanged; both rows of a block of two have it
@@ -153,10 +148,7 @@ def _solve_cases(rng: np.random.Generator) -> Cases:
         yield (ld, pivots, rng.uniform(-1, 1, columns)), {}
 
 
-@computed(
-    name="linalg_ldl_solve", dtypes="floating", amp="float32",
-    domain=Domain(cases=_solve_cases, reference=_solved, gradient=False),
-)  # fmt: skip
+@lapack("linalg_ldl_solve", compared(_solve_cases, _solved, gradient=False))
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
     """The X with A X = B for the symmetric A (..., n, n) that ``ldl_factor`` factored; B (..., n, k), where leading
     axes broadcast. No gradient. Raises ShapeError if the shapes do not match, SingularMatrixError if A is singular.
@@ -165,10 +157,10 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
     require_matrix(op, LD)
     engine_of(op, LD, pivots, B)
     if pivots.shape != LD.shape[:-1] or B.ndim < 2 or B.shape[-2] != LD.shape[-1]:
-        raise ShapeError(f"{op}: LD {LD.shape}, pivots {pivots.shape} and B {B.shape} do not match", op=op)
+        raise ShapeError(f"{op}: LD {LD.shape}, pivots {pivots.shape} and B {B.shape} do not match")
     dtype = promote(LD.dtype, B.dtype)
     try:
         with np.errstate(all="ignore"):
             return like(LD, _solved(host(LD), host(pivots), host(B)), dtype)
     except np.linalg.LinAlgError as error:
-        raise SingularMatrixError(f"{op}: {error}; input of shape {LD.shape}", op=op) from None
+        raise SingularMatrixError(f"{op}: {error}; input of shape {LD.shape}") from None

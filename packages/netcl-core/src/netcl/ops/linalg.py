@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,11 +15,11 @@ from netcl.core.engine.product import Product
 from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Load, cast, reduce
 from netcl.core.layout import aligned, broadcast_shapes, normalize_axes
-from netcl.core.ops_table.dispatch import Domain, set_shape
+from netcl.core.ops_table.dispatch import Cases, set_shape
 from netcl.core.process.naming import refuse
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import diag
-from netcl.ops.domains import few
+from netcl.ops.domains import compared, few
 from netcl.ops.elementwise import add, mul
 from netcl.ops.elementwise import cast as cast_op
 from netcl.ops.reduce import sum as sum_op
@@ -39,8 +38,6 @@ from netcl.ops.table import (
 
 if TYPE_CHECKING:
     from netcl.core.kernels.primitives import KernelSpec
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _pairs(*shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> Any:
@@ -84,9 +81,7 @@ def _matmul_product(
     return Product(left, right, a.dtype, transpose_a, transpose_b, shape=final)
 
 
-@multiplied(
-    _matmul_product, amp="half", domain=Domain(cases=_matmul_cases, reference=_matmul_reference), forms="x.* x.mm x.mv"
-)
+@multiplied(_matmul_product, amp="half", domain=compared(_matmul_cases, _matmul_reference), forms="x.* x.mm x.mv")
 def matmul(a: Tensor, b: Tensor, tile: int = 16, *, transpose_a: bool = False, transpose_b: bool = False) -> Tensor:
     """Returns a @ b by NumPy's rules: vectors, matrices, stacks of matrices with leading axes that broadcast; dtypes
     are promoted.
@@ -140,8 +135,7 @@ def _form(a: tuple[int, ...], b: tuple[int, ...], transpose_a: bool, transpose_b
         raise ShapeError(
             f"matmul: shapes {a} and {b}{how} do not fit; the last length of the first must equal "
             "the one before the last "
-            "of the second",
-            op="matmul",
+            "of the second"
         )
     batch = broadcast_shapes((a[:-2], b[:-2]), "matmul") if len(a) > 2 or len(b) > 2 else ()
     final = (*batch, *((rows,) if len(a) > 1 else ()), *((columns,) if len(b) > 1 else ()))
@@ -164,9 +158,7 @@ _LEAST_PRODUCTS = 1 << 18
 
 
 def _exact_float(a: Tensor, b: Tensor, results: int, inner: int) -> str | None:
-    """Returns the floating dtype with exact sums of ``inner`` products of the operands' dtypes; None if there
-    is none, or ``results`` of them are few.
-    """
+    """Returns the floating dtype with exact sums of ``inner`` products; None if none, or ``results`` are few."""
     if not {a.dtype, b.dtype} <= _BITS.keys() or results * inner < _LEAST_PRODUCTS:
         return None
     bits = _BITS[a.dtype] + _BITS[b.dtype] + (inner - 1).bit_length()
@@ -178,9 +170,7 @@ def _exact_float(a: Tensor, b: Tensor, results: int, inner: int) -> str | None:
 def _whole_matmul(
     a: Tensor, b: Tensor, transpose_a: bool, transpose_b: bool, final: tuple[int, ...], dtype: str
 ) -> Tensor:
-    """Returns the product of integers as one reducing expression over (..., row, inner, column), in the low bits of
-    int64; of bool, True for a nonzero sum.
-    """
+    """Returns the product of integers as one reducing expression, in the low bits of int64; of bool True if not 0."""
     left = _swapped(a) if transpose_a else a
     right = _swapped(b) if transpose_b else b
     left = left._alias((*(left.shape if left.ndim > 1 else (1, *left.shape)), 1))
@@ -250,35 +240,27 @@ def build_matmul_kernel(context: Any = None, tile: int = 16, dtype: str = "float
     return spec, None if context is None else PrimitiveBuilder(dtype).build(context, spec)
 
 
-@composite(
-    amp="half",
-    domain=Domain(cases=_pairs(((2, 3, 5), (2, 5, 4)), ((0, 2, 3), (0, 3, 2))), reference=np.matmul),
-    forms=METHOD,
-)
+@composite(amp="half", domain=compared(_pairs(((2, 3, 5), (2, 5, 4)), ((0, 2, 3), (0, 3, 2))), np.matmul), forms=METHOD)
 def bmm(a: Tensor, b: Tensor) -> Tensor:
     """Returns the products of two stacks of matrices, (B, M, K) and (B, K, N)."""
     if a.ndim != 3 or b.ndim != 3 or a.shape[0] != b.shape[0]:
-        raise ShapeError(f"bmm: expected shapes (B, M, K) and (B, K, N), got {a.shape} and {b.shape}", op="bmm")
+        raise ShapeError(f"bmm: expected shapes (B, M, K) and (B, K, N), got {a.shape} and {b.shape}")
     return matmul(a, b)  # type: ignore[no-any-return]
 
 
-@composite(amp="half", domain=Domain(cases=_pairs(((3, 5), (5, 4))), reference=np.matmul))
+@composite(amp="half", domain=compared(_pairs(((3, 5), (5, 4))), np.matmul))
 def mm(a: Tensor, b: Tensor) -> Tensor:
     """Returns the product of two matrices, (M, K) and (K, N)."""
     if a.ndim != 2 or b.ndim != 2:
-        raise ShapeError(
-            f"mm: expected shapes (M, K) and (K, N), got {a.shape} and {b.shape}; matmul takes stacks", op="mm"
-        )
+        raise ShapeError(f"mm: expected shapes (M, K) and (K, N), got {a.shape} and {b.shape}; matmul takes stacks")
     return matmul(a, b)  # type: ignore[no-any-return]
 
 
-@composite(amp="half", domain=Domain(cases=_pairs(((3, 5), (5,))), reference=np.matmul))
+@composite(amp="half", domain=compared(_pairs(((3, 5), (5,))), np.matmul))
 def mv(a: Tensor, b: Tensor) -> Tensor:
     """Returns the product of a matrix (M, K) and a vector (K,)."""
     if a.ndim != 2 or b.ndim != 1:
-        raise ShapeError(
-            f"mv: expected shapes (M, K) and (K,), got {a.shape} and {b.shape}; matmul takes stacks", op="mv"
-        )
+        raise ShapeError(f"mv: expected shapes (M, K) and (K,), got {a.shape} and {b.shape}; matmul takes stacks")
     return matmul(a, b)  # type: ignore[no-any-return]
 
 
@@ -298,7 +280,7 @@ def _linear_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Pr
     return Product(rows, weight.shape, dtype, transpose_b=True, added=added, shape=(*x.shape[:-1], weight.shape[0]))
 
 
-@multiplied(_linear_product, amp="half", domain=Domain(cases=_linear_cases, reference=lambda x, w, b=0.0: x @ w.T + b))
+@multiplied(_linear_product, amp="half", domain=compared(_linear_cases, lambda x, w, b=0.0: x @ w.T + b))
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Returns x @ weight.T + bias: x (..., in), weight (out, in), bias (out,); gives (..., out)."""
     engine = engine_of("linear", x, weight, bias)
@@ -311,8 +293,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         raise ShapeError(
             f"linear: x {x.shape}, weight {weight.shape}, bias {None if bias is None else bias.shape}; expected x "
             "(..., in), weight "
-            "(out, in), bias (out,)",
-            op="linear",
+            "(out, in), bias (out,)"
         )
     _promoted("linear", x, weight)
     if x.dtype not in FLOATING and weight.dtype not in FLOATING:
@@ -340,31 +321,27 @@ def _promoted(op: str, a: Tensor, b: Tensor) -> str:
     return promote(a.dtype, b.dtype)
 
 
-@composite(amp="half", domain=Domain(cases=_pairs(((3,), (4,)), ((0,), (2,))), reference=np.outer), forms="x.* x.ger")
+@composite(amp="half", domain=compared(_pairs(((3,), (4,)), ((0,), (2,))), np.outer), forms="x.* x.ger")
 def outer(a: Tensor, b: Tensor) -> Tensor:
     """Returns the products of all pairs of two vectors: (n,) and (m,) give (n, m)."""
     if a.ndim != 1 or b.ndim != 1:
-        raise ShapeError(f"outer: expected two vectors, got shapes {a.shape} and {b.shape}", op="outer")
+        raise ShapeError(f"outer: expected two vectors, got shapes {a.shape} and {b.shape}")
     return mul(reshape(a, (a.shape[0], 1)), b)  # type: ignore[no-any-return]
 
 
-@composite(amp="half", domain=Domain(cases=_pairs(((5,), (5,)), ((3, 5), (5,))), reference=np.dot))
+@composite(amp="half", domain=compared(_pairs(((5,), (5,)), ((3, 5), (5,))), np.dot))
 def dot(a: Tensor, b: Tensor) -> Tensor:
     """Returns the inner product of two vectors (0-d), or the product of matrices."""
     if a.ndim > 2 or b.ndim > 2:
-        raise ShapeError(
-            f"dot: expected vectors or matrices, got shapes {a.shape} and {b.shape}; matmul takes stacks", op="dot"
-        )
+        raise ShapeError(f"dot: expected vectors or matrices, got shapes {a.shape} and {b.shape}; matmul takes stacks")
     return matmul(a, b)  # type: ignore[no-any-return]
 
 
-@composite(
-    domain=Domain(cases=lambda rng: iter([((rng.uniform(-1, 1, (3, 4)),), {})]), reference=np.trace), forms=METHOD
-)
+@composite(domain=compared(lambda rng: iter([((rng.uniform(-1, 1, (3, 4)),), {})]), np.trace), forms=METHOD)
 def trace(x: Tensor, diagonal: int = 0) -> Tensor:
     """Returns the sum of a matrix's diagonal."""
     if x.ndim != 2:
-        raise ShapeError(f"trace: expected a matrix, got shape {x.shape}", op="trace")
+        raise ShapeError(f"trace: expected a matrix, got shape {x.shape}")
     return sum_op(diag(x, diagonal))  # type: ignore[no-any-return]
 
 
@@ -395,12 +372,11 @@ def _added(op: str, rank: int, x: Tensor, a: Tensor, b: Tensor, beta: float, alp
     if a.ndim != rank or b.ndim != rank or a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
         raise ShapeError(
             f"{op}: needs {'(B, M, K) and (B, K, N)' if rank == 3 else '(M, K) and (K, N)'}, "
-            f"not {a.shape} and {b.shape}",
-            op=op,
+            f"not {a.shape} and {b.shape}"
         )
     product = matmul(a, b)
     if broadcast_shapes((x.shape, product.shape), op) != product.shape:
-        raise ShapeError(f"{op}: input {x.shape} does not broadcast to {product.shape}", op=op)
+        raise ShapeError(f"{op}: input {x.shape} does not broadcast to {product.shape}")
     if not is_floating(promote(x.dtype, product.dtype)):  # as in PyTorch, without digits after the point
         beta, scaled = int(beta), mul(product, int(alpha))
         return add(mul(x, beta), scaled) if beta else scaled  # type: ignore[no-any-return]
@@ -409,9 +385,7 @@ def _added(op: str, rank: int, x: Tensor, a: Tensor, b: Tensor, beta: float, alp
     return weighted_sum(x, product, beta=beta, alpha=alpha)  # type: ignore[no-any-return]
 
 
-@composite(
-    amp="half", domain=Domain(cases=_scaled_cases((3, 4), (3, 5), (5, 4)), reference=_added_reference), forms=WRITTEN
-)
+@composite(amp="half", domain=compared(_scaled_cases((3, 4), (3, 5), (5, 4)), _added_reference), forms=WRITTEN)
 def addmm(x: Tensor, a: Tensor, b: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
     """Returns beta x + alpha a @ b for matrices a (M, K) and b (K, N); x broadcasts to (M, N), and is ignored at beta
     0. beta and alpha of whole numbers are whole, without the digits after the point.
@@ -419,11 +393,7 @@ def addmm(x: Tensor, a: Tensor, b: Tensor, beta: float = 1.0, alpha: float = 1.0
     return _added("addmm", 2, x, a, b, beta, alpha)
 
 
-@composite(
-    amp="half",
-    domain=Domain(cases=_scaled_cases((2, 3, 4), (2, 3, 5), (2, 5, 4)), reference=_added_reference),
-    forms=WRITTEN,
-)
+@composite(amp="half", domain=compared(_scaled_cases((2, 3, 4), (2, 3, 5), (2, 5, 4)), _added_reference), forms=WRITTEN)
 def baddbmm(x: Tensor, a: Tensor, b: Tensor, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
     """Returns beta x + alpha a @ b for stacks a (B, M, K), b (B, K, N); x broadcasts to (B, M, N), as in ``addmm``."""
     return _added("baddbmm", 3, x, a, b, beta, alpha)
@@ -438,14 +408,14 @@ def _tensordot_cases(rng: np.random.Generator) -> Cases:
     yield of((2, 3), (4,)), {"axes": 0}
 
 
-@composite(amp="half", domain=Domain(cases=_tensordot_cases, reference=np.tensordot))
+@composite(amp="half", domain=compared(_tensordot_cases, np.tensordot))
 def tensordot(a: Tensor, b: Tensor, axes: Any = 2) -> Tensor:
     """Returns the sum of products over axes of both: the last ``axes`` of a with the first of b, or the axes of a and
     of b that ``axes`` names in two lists. An axis of length 1 fits one of any length.
     """
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.ndim, b.ndim):
-            raise ShapeError(f"tensordot: axes {axes} for shapes {a.shape} and {b.shape}", op="tensordot")
+            raise ShapeError(f"tensordot: axes {axes} for shapes {a.shape} and {b.shape}")
         axes = (range(a.ndim - axes, a.ndim), range(axes))
     of_a, of_b = ([each] if isinstance(each, int) else list(each) for each in axes)
     of_a = [normalize_axes(axis, a.ndim, "tensordot")[0] for axis in of_a]
@@ -456,9 +426,7 @@ def tensordot(a: Tensor, b: Tensor, axes: Any = 2) -> Tensor:
         a = cast_op(sum_op(a, wide_a, keepdims=True), dtype=a.dtype) if wide_a else a
         b = cast_op(sum_op(b, wide_b, keepdims=True), dtype=b.dtype) if wide_b else b
     if [a.shape[axis] for axis in of_a] != [b.shape[axis] for axis in of_b]:
-        raise ShapeError(
-            f"tensordot: axes {of_a} of {a.shape} and {of_b} of {b.shape} have different lengths", op="tensordot"
-        )
+        raise ShapeError(f"tensordot: axes {of_a} of {a.shape} and {of_b} of {b.shape} have different lengths")
     free_a = [axis for axis in range(a.ndim) if axis not in of_a]
     free_b = [axis for axis in range(b.ndim) if axis not in of_b]
     inner = math.prod(a.shape[axis] for axis in of_a)
@@ -472,11 +440,7 @@ def _permuted(x: Tensor, order: list[int]) -> Tensor:
     return x if order == sorted(order) else permute(x, order)
 
 
-@composite(
-    amp="half",
-    domain=Domain(cases=_pairs(((2, 3), (4, 2)), ((2, 3), (4,)), ((), (2, 2))), reference=np.kron),
-    forms=METHOD,
-)
+@composite(amp="half", domain=compared(_pairs(((2, 3), (4, 2)), ((2, 3), (4,)), ((), (2, 2))), np.kron), forms=METHOD)
 def kron(a: Tensor, b: Tensor) -> Tensor:
     """Returns the Kronecker product: every element of a times all of b, (a0, a1) and (b0, b1) give (a0 b0, a1 b1)."""
     rank = max(a.ndim, b.ndim)
@@ -496,7 +460,7 @@ def _bilinear_cases(rng: np.random.Generator) -> Cases:
         yield (*operands, *([rng.uniform(-1, 1, 5)] if bias else [])), {}
 
 
-@composite(amp="half", domain=Domain(cases=_bilinear_cases, reference=_bilinear_reference))
+@composite(amp="half", domain=compared(_bilinear_cases, _bilinear_reference))
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Returns y_k = input1^T W_k input2 + b_k: (..., in1) and (..., in2) with weight (out, in1, in2) give (..., out).
     Raises ShapeError if the shapes do not match.
@@ -511,8 +475,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     ):
         raise ShapeError(
             f"bilinear: input1 {input1.shape}, input2 {input2.shape}, weight {weight.shape}, "
-            f"bias {None if bias is None else bias.shape}; expected (..., in1), (..., in2), (out, in1, in2) and (out,)",
-            op="bilinear",
+            f"bias {None if bias is None else bias.shape}; expected (..., in1), (..., in2), (out, in1, in2) and (out,)"
         )
     out, in1, in2 = weight.shape
     # (rows, in1) @ (in1, out * in2), then a product with input2 along in2.

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import DTypeError, ShapeError, SingularMatrixError
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part, tril, triu
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import add, cast, div, mul, where
 from netcl.ops.factorizations import (
     cholesky,
+    derived,
     host,
     inv,
+    lapack,
     like,
     require_matrix,
     solution,
@@ -31,9 +33,6 @@ from netcl.ops.matrix import matrix_norm
 from netcl.ops.reduce import amax, amin
 from netcl.ops.shape import permute, reshape
 from netcl.ops.table import composite, computed, engine_of
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
-
 
 # -- LU ----------------------------------------------------------------------------------------------------------------
 
@@ -79,9 +78,9 @@ def _permutations(pivots: Any, m: int) -> Any:
 
 @computed(
     name="linalg_permutation",
-    domain=Domain(
-        cases=lambda rng: iter([((np.array([3, 2, 3], np.int32),), {}), ((np.array([[2, 2], [1, 2]], np.int32),), {})]),
-        reference=lambda pivots: _permutations(pivots, pivots.shape[-1]),
+    domain=compared(
+        lambda rng: iter([((np.array([3, 2, 3], np.int32),), {}), ((np.array([[2, 2], [1, 2]], np.int32),), {})]),
+        lambda pivots: _permutations(pivots, pivots.shape[-1]),
         gradient=False,
     ),
 )
@@ -101,9 +100,7 @@ def _lu_cases(rng: np.random.Generator) -> Cases:
     yield (well_conditioned(rng, 3, 3),), {"pivot": False}
 
 
-@computed(
-    name="linalg_lu_factor", dtypes="floating", amp="float32", domain=Domain(cases=_lu_cases, reference=_factored)
-)  # fmt: skip
+@lapack("linalg_lu_factor", compared(_lu_cases, _factored))
 def lu_factor(x: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor]:
     """Returns (LU, pivots) of x (..., m, n): L below the diagonal of the first, without its ones, and U above; row i of
     x was exchanged with row pivots[i], int32 and from 1, one after the other. Without ``pivot`` no row is.
@@ -121,9 +118,9 @@ def _identity(x: Tensor, rows: int, columns: int) -> Tensor:
 
 @composite(
     name="linalg_lu_parts",
-    domain=Domain(
-        cases=lambda rng: iter([((rng.uniform(-1, 1, shape),), {}) for shape in ((3, 3), (2, 4, 3), (3, 4))]),
-        reference=lambda x: (
+    domain=compared(
+        lambda rng: iter([((rng.uniform(-1, 1, shape),), {}) for shape in ((3, 3), (2, 4, 3), (3, 4))]),
+        lambda x: (
             (np.tril(x, -1) + np.eye(*x.shape[-2:]))[..., : min(x.shape[-2:])],
             np.triu(x)[..., : min(x.shape[-2:]), :],
         ),
@@ -154,7 +151,7 @@ def _square_cases(rng: np.random.Generator) -> Cases:
         yield (well_conditioned(rng, *shape)[..., ::-1, :].copy(),), {}
 
 
-@composite(name="linalg_lu", amp="float32", domain=Domain(cases=_square_cases, reference=_lu, second=False))
+@derived("linalg_lu", compared(_square_cases, _lu, second=False))
 def lu(x: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """Returns (P, L, U) with x = P L U: P (..., m, m) a permutation, L (..., m, k) lower triangular with ones on its
     diagonal, U (..., k, n) upper triangular, k = min(m, n). Without ``pivot`` P is the identity.
@@ -176,9 +173,7 @@ def _lu_solve_reference(packed: Any, pivots: Any, b: Any, left: bool = True, adj
     return solution(x, b, left)
 
 
-@composite(
-    name="linalg_lu_solve", amp="float32", domain=Domain(cases=_lu_solve_cases, reference=_lu_solve_reference)
-)  # fmt: skip
+@derived("linalg_lu_solve", compared(_lu_solve_cases, _lu_solve_reference))
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """Returns the X with A X = B, or X A = B if not ``left``, for the square A with the factors of ``lu_factor``;
     with ``adjoint`` for its transpose. Leading axes broadcast. Raises ShapeError if the shapes do not match.
@@ -187,9 +182,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     require_matrix(op, LU)
     engine_of(op, LU, pivots, B)
     if pivots.shape != LU.shape[:-1] or B.ndim < 2 or B.shape[-2 if left else -1] != LU.shape[-1]:
-        raise ShapeError(
-            f"{op}: LU {LU.shape}, pivots {pivots.shape} and B {B.shape} do not match (left={left})", op=op
-        )
+        raise ShapeError(f"{op}: LU {LU.shape}, pivots {pivots.shape} and B {B.shape} do not match (left={left})")
     lower, upper = _parts(LU)
     order = cast(permutation(pivots), dtype=LU.dtype)
     if not left:
@@ -214,15 +207,13 @@ def _t(x: Tensor) -> Tensor:
 def _checked(op: str, info: Any, check_errors: bool, what: str) -> None:
     if check_errors and info.any():
         place = np.unravel_index(int((info != 0).argmax()), info.shape) if info.ndim else ()
-        raise SingularMatrixError(
-            f"{op}: {what} at row {int(info.max())}, matrix {tuple(int(i) for i in place)}", op=op
-        )
+        raise SingularMatrixError(f"{op}: {what} at row {int(info.max())}, matrix {tuple(int(i) for i in place)}")
 
 
 def _require_floating(op: str, x: Tensor) -> None:
     require_matrix(op, x)
     if not is_floating(x.dtype):
-        raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype}; convert with astype", op=op)
+        raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype}; convert with astype")
 
 
 def _only(x: Tensor, info: Any) -> Tensor:
@@ -282,11 +273,14 @@ def _triangle(x: Any, upper: bool = False) -> Any:
     return transposed(lower) if upper else lower
 
 
-@composite(
-    name="linalg_cholesky_ex", amp="float32",
-    domain=Domain(cases=lambda rng: iter([((_spoiled(rng),), {}), ((_spoiled(rng)[0],), {"upper": True})]),
-                  reference=_ex_reference(_triangle, _not_positive), gradient=False),
-)  # fmt: skip
+@derived(
+    "linalg_cholesky_ex",
+    compared(
+        lambda rng: iter([((_spoiled(rng),), {}), ((_spoiled(rng)[0],), {"upper": True})]),
+        _ex_reference(_triangle, _not_positive),
+        gradient=False,
+    ),
+)
 def cholesky_ex(x: Tensor, *, upper: bool = False, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     """Returns ``cholesky``, NaN for matrices that are not positive definite, and an int32 for each matrix: 0, or the
     order of the first leading minor that is not positive. Raises SingularMatrixError for such a matrix with
@@ -300,11 +294,14 @@ def cholesky_ex(x: Tensor, *, upper: bool = False, check_errors: bool = False) -
     return _or_nan(x, info, factor) if info.any() else factor, like(x, info, "int32")
 
 
-@composite(
-    name="linalg_inv_ex", amp="float32",
-    domain=Domain(cases=lambda rng: iter([((_spoiled(rng),), {}), ((_spoiled(rng)[0],), {})]),
-                  reference=_ex_reference(np.linalg.inv, _zero_pivots), gradient=False),
-)  # fmt: skip
+@derived(
+    "linalg_inv_ex",
+    compared(
+        lambda rng: iter([((_spoiled(rng),), {}), ((_spoiled(rng)[0],), {})]),
+        _ex_reference(np.linalg.inv, _zero_pivots),
+        gradient=False,
+    ),
+)
 def inv_ex(x: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     """Returns ``inv``, NaN for singular matrices, and an int32 for each matrix: 0, or the first row without a pivot.
     Raises SingularMatrixError for a singular matrix with ``check_errors``.
@@ -317,11 +314,14 @@ def inv_ex(x: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     return _or_nan(x, info, inverse) if info.any() else inverse, like(x, info, "int32")
 
 
-@composite(
-    name="linalg_solve_ex", amp="float32",
-    domain=Domain(cases=lambda rng: iter([((_spoiled(rng), rng.uniform(-1, 1, (2, 3, 2))), {})]),
-                  reference=_ex_reference(np.linalg.solve, _zero_pivots), gradient=False),
-)  # fmt: skip
+@derived(
+    "linalg_solve_ex",
+    compared(
+        lambda rng: iter([((_spoiled(rng), rng.uniform(-1, 1, (2, 3, 2))), {})]),
+        _ex_reference(np.linalg.solve, _zero_pivots),
+        gradient=False,
+    ),
+)
 def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     """Returns ``solve``, NaN for singular matrices, and an int32 for each matrix as in ``inv_ex``."""
     op = "linalg_solve_ex"
@@ -336,11 +336,14 @@ def solve_ex(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = Fa
     return where(good, solved, math.nan), like(a, info, "int32")
 
 
-@composite(
-    name="linalg_lu_factor_ex", amp="float32",
-    domain=Domain(cases=lambda rng: iter([((_spoiled(rng),), {})]),
-                  reference=lambda x, pivot=True: (*_factored(x, pivot), _zero_pivots(x)), gradient=False),
-)  # fmt: skip
+@derived(
+    "linalg_lu_factor_ex",
+    compared(
+        lambda rng: iter([((_spoiled(rng),), {})]),
+        lambda x, pivot=True: (*_factored(x, pivot), _zero_pivots(x)),
+        gradient=False,
+    ),
+)
 def lu_factor_ex(x: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, Tensor, Tensor]:
     """Returns ``lu_factor``, and an int32 for each matrix: 0, or the first zero on the diagonal of U. Raises
     SingularMatrixError for such a matrix with ``check_errors``.
@@ -370,9 +373,7 @@ def _triangular(a: Any, b: Any, upper: bool, left: bool = True, unitriangular: b
     return solution(kept, b, left)
 
 
-@composite(
-    name="linalg_solve_triangular", amp="float32", domain=Domain(cases=_triangular_cases, reference=_triangular)
-)  # fmt: skip
+@derived("linalg_solve_triangular", compared(_triangular_cases, _triangular))
 def solve_triangular(a: Tensor, b: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
     """Returns the X with a X = b, or X a = b if not ``left``, for a triangular a (..., n, n); only its upper or lower
     triangle is read; with ``unitriangular`` its diagonal counts as ones. Leading axes broadcast.
@@ -383,7 +384,7 @@ def solve_triangular(a: Tensor, b: Tensor, *, upper: bool, left: bool = True, un
     require_matrix(op, a)
     engine_of(op, a, b)
     if b.ndim < 2 or b.shape[-2 if left else -1] != a.shape[-1]:
-        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match (left={left})", op=op)
+        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match (left={left})")
     offset = (1 if upper else -1) if unitriangular else 0
     kept = triu(a, offset) if upper else tril(a, offset)
     if unitriangular:
@@ -397,10 +398,7 @@ def _condition_cases(rng: np.random.Generator) -> Cases:
     yield (well_conditioned(rng, 4, 3),), {}
 
 
-@composite(
-    name="linalg_cond", amp="float32",
-    domain=Domain(cases=_condition_cases, reference=lambda x, p=None: np.linalg.cond(x, p), second=False),
-)  # fmt: skip
+@derived("linalg_cond", compared(_condition_cases, lambda x, p=None: np.linalg.cond(x, p), second=False))
 def cond(x: Tensor, p: Any = None) -> Tensor:
     """Returns the condition number of x (..., n, n) in the norm ``p`` of ``matrix_norm``: the norm times the norm of
     the inverse, infinite for a singular matrix. None and 2 are the largest singular value over the smallest, also of x
@@ -420,12 +418,18 @@ def cond(x: Tensor, p: Any = None) -> Tensor:
     return where(like(x, bad, "bool"), math.inf, product) if bad.any() else product  # type: ignore[no-any-return]
 
 
-@composite(
-    name="linalg_tensorinv", amp="float32",
-    domain=Domain(cases=lambda rng: iter([((well_conditioned(rng, 6, 6).reshape(2, 3, 6),), {}),
-                                          ((well_conditioned(rng, 6, 6).reshape(6, 3, 2),), {"ind": 1})]),
-                  reference=lambda x, ind=2: np.linalg.tensorinv(x, ind)),
-)  # fmt: skip
+@derived(
+    "linalg_tensorinv",
+    compared(
+        lambda rng: iter(
+            [
+                ((well_conditioned(rng, 6, 6).reshape(2, 3, 6),), {}),
+                ((well_conditioned(rng, 6, 6).reshape(6, 3, 2),), {"ind": 1}),
+            ]
+        ),
+        lambda x, ind=2: np.linalg.tensorinv(x, ind),
+    ),
+)
 def tensorinv(x: Tensor, ind: int = 2) -> Tensor:
     """Returns the inverse of x as a matrix of its first ``ind`` axes by the others: their axes in front, then the first
     ones. Raises ShapeError unless both have as many elements, SingularMatrixError if there is none.
@@ -434,7 +438,7 @@ def tensorinv(x: Tensor, ind: int = 2) -> Tensor:
     engine_of(op, x)
     rows, columns = x.shape[:ind], x.shape[ind:]
     if ind < 1 or math.prod(rows) != math.prod(columns):
-        raise ShapeError(f"{op}: {rows} and {columns} of shape {x.shape} have not as many elements", op=op)
+        raise ShapeError(f"{op}: {rows} and {columns} of shape {x.shape} have not as many elements")
     return reshape(inv(reshape(x, (math.prod(rows), math.prod(columns)))), (*columns, *rows))  # type: ignore[no-any-return]
 
 
@@ -443,10 +447,7 @@ def _tensor_cases(rng: np.random.Generator) -> Cases:
     yield (well_conditioned(rng, 6, 6).reshape(2, 6, 3), rng.uniform(-1, 1, (2, 3))), {"dims": (1,)}
 
 
-@composite(
-    name="linalg_tensorsolve", amp="float32",
-    domain=Domain(cases=_tensor_cases, reference=lambda a, b, dims=None: np.linalg.tensorsolve(a, b, dims)),
-)  # fmt: skip
+@derived("linalg_tensorsolve", compared(_tensor_cases, lambda a, b, dims=None: np.linalg.tensorsolve(a, b, dims)))
 def tensorsolve(a: Tensor, b: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """Returns the X with tensordot(a, X, X.ndim) = b; ``dims`` of a are moved to its end first. Only the elements of b
     count, not their axes. Raises ShapeError if the sizes do not match, SingularMatrixError if there is no solution.
@@ -458,7 +459,7 @@ def tensorsolve(a: Tensor, b: Tensor, dims: Sequence[int] | None = None) -> Tens
         a = permute(a, [*(axis for axis in range(a.ndim) if axis not in moved), *moved])
     shape = a.shape[b.ndim :]
     if math.prod(a.shape[: b.ndim]) != b.size or math.prod(shape) != b.size:
-        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match (dims={dims})", op=op)
+        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} do not match (dims={dims})")
     return reshape(solve(reshape(a, (b.size, b.size)), reshape(b, (b.size,))), shape)  # type: ignore[no-any-return]
 
 
@@ -468,9 +469,10 @@ def _chain_cases(rng: np.random.Generator) -> Cases:
 
 
 @composite(
-    name="linalg_multi_dot", amp="half",
-    domain=Domain(cases=_chain_cases, reference=lambda tensors: np.linalg.multi_dot(tensors), gradient=False),
-)  # fmt: skip
+    name="linalg_multi_dot",
+    amp="half",
+    domain=compared(_chain_cases, lambda tensors: np.linalg.multi_dot(tensors), gradient=False),
+)
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """Returns the product of two or more matrices, in the order with the fewest multiplications; the first and the last
     may be vectors. Raises ShapeError if the lengths do not match.
@@ -478,7 +480,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     op = "linalg_multi_dot"
     factors = list(tensors)
     if len(factors) < 2:
-        raise ShapeError(f"{op}: expected two tensors or more, got {len(factors)}", op=op)
+        raise ShapeError(f"{op}: expected two tensors or more, got {len(factors)}")
     engine_of(op, *factors)
     first, last = factors[0].ndim == 1, factors[-1].ndim == 1
     if first:
@@ -486,7 +488,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     if last:
         factors[-1] = reshape(factors[-1], (-1, 1))
     if any(x.ndim != 2 for x in factors) or any(a.shape[1] != b.shape[0] for a, b in zip(factors, factors[1:])):
-        raise ShapeError(f"{op}: shapes {' and '.join(str(x.shape) for x in tensors)} do not match", op=op)
+        raise ShapeError(f"{op}: shapes {' and '.join(str(x.shape) for x in tensors)} do not match")
     sizes = [factors[0].shape[0], *(x.shape[1] for x in factors)]
     result = _product(factors, _splits(sizes), 0, len(factors) - 1)
     lead = () if first else (sizes[0],)

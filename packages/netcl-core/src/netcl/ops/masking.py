@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,20 +10,18 @@ from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Load, apply
 from netcl.core.layout import broadcast_shapes, contiguous_strides
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import cast, where
 from netcl.ops.index import take_at
 from netcl.ops.shape import expand, reshape
 from netcl.ops.table import METHOD, WRITTEN, composite, computed, engine_of
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
-
 
 def _check_mask(op: str, mask: Tensor) -> None:
     if mask.dtype != "bool":
-        raise DTypeError(f"{op}: expected a bool mask, got {mask.dtype}", op=op)
+        raise DTypeError(f"{op}: expected a bool mask, got {mask.dtype}")
 
 
 def _stored(op: str, x: Tensor, value: Any) -> Any:
@@ -35,7 +32,7 @@ def _stored(op: str, x: Tensor, value: Any) -> Any:
         return bool(value)
     limits = np.iinfo(x.dtype)
     if not limits.min <= value <= limits.max:
-        raise ArgumentError(f"{op}: expected a value that {x.dtype} holds, got {value}; convert x with astype", op=op)
+        raise ArgumentError(f"{op}: expected a value that {x.dtype} holds, got {value}; convert x with astype")
     return int(value)
 
 
@@ -44,40 +41,36 @@ def _fill_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-1, 1, (3, 4)), rng.random((3, 1)) > 0.5), {"value": 2.0}
 
 
-@composite(domain=Domain(cases=_fill_cases, reference=lambda x, mask, value: np.where(mask, value, x)), forms=WRITTEN)
+@composite(domain=compared(_fill_cases, lambda x, mask, value: np.where(mask, value, x)), forms=WRITTEN)
 def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Returns x with ``value`` (a number or a 0-d tensor) where the mask is true; x and the mask broadcast."""
     engine_of("masked_fill", x, mask)
     _check_mask("masked_fill", mask)
     if isinstance(value, Tensor) and value.ndim:
-        raise ShapeError(f"masked_fill: value {value.shape}; expected a number or a 0-d tensor", op="masked_fill")
+        raise ShapeError(f"masked_fill: value {value.shape}; expected a number or a 0-d tensor")
     return where(mask, _stored("masked_fill", x, value), x)  # type: ignore[no-any-return]
 
 
 @composite(
-    domain=Domain(
-        cases=lambda rng: iter(
+    domain=compared(
+        lambda rng: iter(
             [((rng.uniform(-1, 1, (3, 4)),), {"value": 2.5}), ((rng.uniform(-1, 1, ()),), {"value": 1.0})]
         ),
-        reference=lambda x, value: np.full_like(x, value),
+        lambda x, value: np.full_like(x, value),
     )
 )
 def fill(x: Tensor, value: Any) -> Tensor:
-    """Returns a tensor like x with every element ``value``, a number or a 0-d tensor, in x's dtype; the gradient of x
-    is 0.
-    """
+    """Returns a tensor like x full of ``value``, a number or a 0-d tensor, in x's dtype; the gradient of x is 0."""
     engine = engine_of("fill", x)
     if isinstance(value, Tensor):
         if value.ndim:
-            raise ShapeError(f"fill: value {value.shape}; expected a number or a 0-d tensor", op="fill")
+            raise ShapeError(f"fill: value {value.shape}; expected a number or a 0-d tensor")
         value = cast(value, dtype=x.dtype)
     return where(engine.tensor(np.ones((), bool), "bool"), _stored("fill", x, value), x)  # type: ignore[no-any-return]
 
 
 def true_positions(op: str, mask: Tensor) -> Tensor:
-    """Returns the flat positions of true elements, int64: one host read, for their number. Raises
-    CaptureError while recording.
-    """
+    """Returns the flat positions of true elements, int64: a host read of their number. CaptureError while recording."""
     return engine_of(op, mask).nonzero(mask)
 
 
@@ -92,7 +85,7 @@ def _masked_reference(x: Any, mask: Any) -> Any:
     return x[mask]
 
 
-@composite(domain=Domain(cases=_masked_cases, reference=_masked_reference), forms=METHOD)
+@composite(domain=compared(_masked_cases, _masked_reference), forms=METHOD)
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     """Returns the elements of x where the mask is true, (n,), in order; the two broadcast to each other.
 
@@ -123,7 +116,7 @@ def _nonzero_reference(x: Any, as_tuple: bool = False) -> Any:
     return np.nonzero(x) if as_tuple else np.argwhere(x)
 
 
-@computed(domain=Domain(cases=_nonzero_cases, reference=_nonzero_reference, gradient=False), forms=METHOD)
+@computed(domain=compared(_nonzero_cases, _nonzero_reference, gradient=False), forms=METHOD)
 def nonzero(x: Tensor, as_tuple: bool = False) -> Tensor | tuple[Tensor, ...]:
     """Returns the positions of nonzero elements, in order: int64 (n, rank), or ``as_tuple`` one (n,) per axis.
 

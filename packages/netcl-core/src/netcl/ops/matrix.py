@@ -12,12 +12,12 @@ import numpy as np
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.layout import broadcast_shapes, normalize_axes
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import flip, part
+from netcl.ops.domains import compared
 from netcl.ops.elementwise import abs as absolute
 from netcl.ops.elementwise import add, cast, clone, mul, sub, where
-from netcl.ops.factorizations import inv, slogdet, svdvals, transposed, well_conditioned
+from netcl.ops.factorizations import derived, inv, slogdet, svdvals, transposed, well_conditioned
 from netcl.ops.linalg import matmul
 from netcl.ops.reduce import amax, amin, norm
 from netcl.ops.reduce import sum as sum_of
@@ -32,7 +32,7 @@ def _floating(op: str, x: Tensor, dtype: Any) -> Tensor:
     """Returns ``x`` in ``dtype`` (None: its own); raises DTypeError unless that is floating."""
     wanted = x.dtype if dtype is None else canonical(dtype)
     if not is_floating(x.dtype) or not is_floating(wanted):
-        raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype} (dtype={dtype}); convert with astype", op=op)
+        raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype} (dtype={dtype}); convert with astype")
     return x if wanted == x.dtype else cast(x, dtype=wanted)
 
 
@@ -49,10 +49,7 @@ def _vector_norm(x: Any, ord: float = 2, axis: Any = None, keepdims: bool = Fals
     return (np.abs(x) ** ord).sum(axis, keepdims=keepdims) ** (1 / ord)
 
 
-@composite(
-    name="linalg_vector_norm", amp="float32",
-    domain=Domain(cases=_norm_cases, reference=_vector_norm, second=False),
-)  # fmt: skip
+@derived("linalg_vector_norm", compared(_norm_cases, _vector_norm, second=False))
 def vector_norm(x: Tensor, ord: float = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
     """Returns (sum |x|^ord)^(1/ord) over ``axis`` (None: all); ord inf and -inf are the extremes of |x|, 0 counts
     nonzeros.
@@ -72,10 +69,7 @@ def _matrix_norm(x: Any, ord: Any = "fro", axis: Any = (-2, -1), keepdims: bool 
     return np.linalg.norm(x, ord, axis, keepdims)
 
 
-@composite(
-    name="linalg_matrix_norm", amp="float32",
-    domain=Domain(cases=_matrix_norm_cases, reference=_matrix_norm, second=False),
-)  # fmt: skip
+@derived("linalg_matrix_norm", compared(_matrix_norm_cases, _matrix_norm, second=False))
 def matrix_norm(
     x: Tensor, ord: Any = "fro", axis: Sequence[int] = (-2, -1), keepdims: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -88,10 +82,10 @@ def matrix_norm(
     op = "linalg_matrix_norm"
     x = _floating(op, x, dtype)
     if isinstance(axis, (int, np.integer)) or len(tuple(axis)) != 2:
-        raise ShapeError(f"{op}: axis {axis} names two axes", op=op, parameter="axis")
+        raise ShapeError(f"{op}: axis {axis} names two axes", parameter="axis")
     rows, columns = (normalize_axes(a, x.ndim, op)[0] for a in axis)
     if rows == columns:
-        raise ShapeError(f"{op}: axis {axis} names one axis twice in shape {x.shape}", op=op, parameter="axis")
+        raise ShapeError(f"{op}: axis {axis} names one axis twice in shape {x.shape}", parameter="axis")
     if ord == "fro":
         return norm(x, 2, (rows, columns), keepdims)  # type: ignore[no-any-return]
     if ord in ("nuc", 2, -2):
@@ -111,20 +105,20 @@ def matrix_norm(
     return reshape(norms, tuple(n for a, n in enumerate(x.shape) if a not in (rows, columns)))  # type: ignore[no-any-return]
 
 
-@composite(
-    name="linalg_norm", amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter(
+@derived(
+    "linalg_norm",
+    compared(
+        lambda rng: iter(
             [
                 ((well_conditioned(rng, 3, 4),), {}),
                 ((well_conditioned(rng, 3, 4),), {"ord": "nuc"}),
                 ((well_conditioned(rng, 3, 4),), {"ord": 1, "axis": 0}),
             ]
         ),
-        reference=lambda x, ord=None, axis=None, keepdims=False: np.linalg.norm(x, ord, axis, keepdims),
+        lambda x, ord=None, axis=None, keepdims=False: np.linalg.norm(x, ord, axis, keepdims),
         second=False,
     ),
-)  # fmt: skip
+)
 def matrix_or_vector_norm(
     x: Tensor, ord: Any = None, axis: Any = None, keepdims: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -137,7 +131,6 @@ def matrix_or_vector_norm(
     if axes is None and x.ndim not in (1, 2) or axes is not None and len(axes) not in (1, 2):
         raise ShapeError(
             f"linalg_norm: with ord {ord!r}, expected one or two axes, got axis {axis} of shape {x.shape}",
-            op="linalg_norm",
             parameter="axis",
         )
     if len(axes if axes is not None else x.shape) == 2:
@@ -155,20 +148,19 @@ def _power_cases(rng: np.random.Generator) -> Any:
         yield (well_conditioned(rng, 2, 3, 3) / 2,), {"n": n}
 
 
-@composite(
-    name="linalg_matrix_power", amp="float32",
-    domain=Domain(
-        cases=lambda rng: (case for case in _power_cases(rng) if case[1]["n"] != 0),
-        reference=lambda x, n: np.linalg.matrix_power(x, n),
-    ), forms="x.matrix_power",)  # fmt: skip
+@derived(
+    "linalg_matrix_power",
+    compared(
+        lambda rng: (case for case in _power_cases(rng) if case[1]["n"] != 0), lambda x, n: np.linalg.matrix_power(x, n)
+    ),
+    "x.matrix_power",
+)
 def matrix_power(x: Tensor, n: int) -> Tensor:
-    """Returns x (..., k, k) multiplied by itself: x^n by repeated squaring, the identity for 0, of the inverse if n <
-    0.
-    """
+    """Returns x (..., k, k) to a power: x^n by repeated squaring, the identity for 0, of the inverse if n < 0."""
     op = "linalg_matrix_power"
     engine_of(op, x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"{op}: expected a matrix or a stack of them, (..., n, n), got shape {x.shape}", op=op)
+        raise ShapeError(f"{op}: expected a matrix or a stack of them, (..., n, n), got shape {x.shape}")
     exponent = as_index(n)
     if exponent < 0:
         x, exponent = inv(x), -exponent
@@ -197,20 +189,18 @@ def _exponential(x: Any) -> Any:
 
 @composite(
     amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter([((rng.uniform(-1, 1, shape),), {}) for shape in ((3, 3), (2, 2, 2), (1, 1))]),
-        reference=_exponential,
+    domain=compared(
+        lambda rng: iter([((rng.uniform(-1, 1, shape),), {}) for shape in ((3, 3), (2, 2, 2), (1, 1))]),
+        _exponential,
         second=False,
     ),
     forms=METHOD,
 )
 def matrix_exp(x: Tensor) -> Tensor:
-    """Returns the exponential of a matrix or a stack of them, by scaling, the first 18 terms of its series, and
-    squaring; in float32 for the half types.
-    """
+    """Returns the exponential of matrices by scaling, 18 terms of its series, and squaring; halves in float32."""
     engine_of("matrix_exp", x)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"matrix_exp: expected square matrices, got shape {x.shape}", op="matrix_exp")
+        raise ShapeError(f"matrix_exp: expected square matrices, got shape {x.shape}")
     if x.size == 0:
         return clone(x)  # type: ignore[no-any-return]
     if x.dtype in ("float16", "bfloat16"):
@@ -227,27 +217,27 @@ def matrix_exp(x: Tensor) -> Tensor:
     return result  # type: ignore[no-any-return]
 
 
-@composite(
-    name="logdet", amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter([((well_conditioned(rng, 2, 3, 3),), {})]),
-        reference=lambda x: np.linalg.slogdet(x)[1],
-    ), forms=METHOD,)  # fmt: skip
+@derived(
+    "logdet",
+    compared(lambda rng: iter([((well_conditioned(rng, 2, 3, 3),), {})]), lambda x: np.linalg.slogdet(x)[1]),
+    METHOD,
+)
 def logdet(x: Tensor) -> Tensor:
     """Returns the logarithm of the determinant of x (..., n, n): NaN if that is negative, -inf if it is zero."""
     sign, logarithm = slogdet(x)
     return where(sign < 0, float("nan"), logarithm)  # type: ignore[no-any-return]
 
 
-@composite(
-    name="linalg_vander", amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter([((rng.uniform(-2, 2, shape),), n) for shape, n in (
-            ((4,), {}), ((2, 3), {"N": 5}), ((3,), {"N": 1}))]),
-        reference=lambda x, N=None: x[..., None] ** np.arange(x.shape[-1] if N is None else N),
+@derived(
+    "linalg_vander",
+    compared(
+        lambda rng: iter(
+            [((rng.uniform(-2, 2, shape),), n) for shape, n in (((4,), {}), ((2, 3), {"N": 5}), ((3,), {"N": 1}))]
+        ),
+        lambda x, N=None: x[..., None] ** np.arange(x.shape[-1] if N is None else N),
         second=False,
     ),
-)  # fmt: skip
+)
 def vandermonde(x: Tensor, *, N: int | None = None) -> Tensor:
     """Returns the powers 0 to N - 1 of each element, in a new last axis: (..., n) gives (..., n, N); N is n by default.
     A 0-d tensor is a vector of one element. Raises ShapeError for a negative N.
@@ -255,7 +245,7 @@ def vandermonde(x: Tensor, *, N: int | None = None) -> Tensor:
     op = "linalg_vander"
     engine_of(op, x)
     if N is not None and as_index(N) < 0:
-        raise ShapeError(f"{op}: expected N from 0, got {N}", op=op)
+        raise ShapeError(f"{op}: expected N from 0, got {N}")
     if not x.ndim:
         x = reshape(x, (1,))
     count = x.shape[-1] if N is None else as_index(N)
@@ -269,19 +259,17 @@ def vandermonde(x: Tensor, *, N: int | None = None) -> Tensor:
 
 @composite(
     amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter([((rng.uniform(-2, 2, 4),), n) for n in ({}, {"N": 3, "increasing": True}, {"N": 6})]),
-        reference=np.vander,
+    domain=compared(
+        lambda rng: iter([((rng.uniform(-2, 2, 4),), n) for n in ({}, {"N": 3, "increasing": True}, {"N": 6})]),
+        np.vander,
         second=False,
     ),
 )
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """Returns the powers N - 1 to 0 of each element of a vector as the columns of a matrix (n, N), or 0 to N - 1 if
-    ``increasing``; N is n by default.
-    """
+    """Returns the powers N - 1 to 0 of a vector's elements as columns (n, N), 0 to N - 1 if ``increasing``; N: n."""
     engine_of("vander", x)
     if x.ndim != 1:
-        raise ShapeError(f"vander: expected a vector, got shape {x.shape}; linalg.vander takes stacks", op="vander")
+        raise ShapeError(f"vander: expected a vector, got shape {x.shape}; linalg.vander takes stacks")
     powers = vandermonde(x, N=N)
     return powers if increasing else flip(powers, 1)  # type: ignore[no-any-return]
 
@@ -306,7 +294,7 @@ def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor
     engine_of(op, x)
     (first,), (second,) = normalize_axes(dim1, x.ndim, op), normalize_axes(dim2, x.ndim, op)
     if first == second:
-        raise ShapeError(f"{op}: dim1 {dim1} and dim2 {dim2} are one axis of shape {x.shape}", op=op)
+        raise ShapeError(f"{op}: dim1 {dim1} and dim2 {dim2} are one axis of shape {x.shape}")
     return view(x, "diagonal", as_index(offset), first, second)
 
 
@@ -342,9 +330,9 @@ def _pairs(*pairs: tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]) -> A
 
 @composite(
     name="linalg_cross",
-    domain=Domain(
-        cases=_pairs(((3,), (3,), {}), ((2, 3), (3,), {}), ((3, 4), (3, 4), {"axis": 0})),
-        reference=lambda a, b, axis=-1: (
+    domain=compared(
+        _pairs(((3,), (3,), {}), ((2, 3), (3,), {}), ((3, 4), (3, 4), {"axis": 0})),
+        lambda a, b, axis=-1: (
             np.cross(a, b, axis=axis) if a.ndim == b.ndim else np.cross(a, np.broadcast_to(b, a.shape), axis=axis)
         ),
     ),
@@ -354,11 +342,11 @@ def cross(a: Tensor, b: Tensor, *, axis: int = -1) -> Tensor:
     op = "linalg_cross"
     engine_of(op, a, b)
     if a.ndim != b.ndim and axis >= 0:
-        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} have as many axes, or axis is negative", op=op)
+        raise ShapeError(f"{op}: shapes {a.shape} and {b.shape} have as many axes, or axis is negative")
     shape = broadcast_shapes((a.shape, b.shape), op)
     (at,) = normalize_axes(axis, len(shape), op)
     if (a.shape[at - len(shape)], b.shape[at - len(shape)]) != (3, 3):
-        raise ShapeError(f"{op}: expected length 3 of axis {axis}, got shapes {a.shape} and {b.shape}", op=op)
+        raise ShapeError(f"{op}: expected length 3 of axis {axis}, got shapes {a.shape} and {b.shape}")
     a, b = (x if x.shape == shape else expand(x, shape) for x in (a, b))
 
     def turned(x: Tensor, by: int) -> Tensor:
@@ -369,9 +357,9 @@ def cross(a: Tensor, b: Tensor, *, axis: int = -1) -> Tensor:
 
 @composite(
     name="linalg_vecdot",
-    domain=Domain(
-        cases=_pairs(((5,), (5,), {}), ((2, 3), (3,), {}), ((3, 4), (3, 4), {"axis": 0})),
-        reference=lambda a, b, axis=-1: (a * b).sum(axis),
+    domain=compared(
+        _pairs(((5,), (5,), {}), ((2, 3), (3,), {}), ((3, 4), (3, 4), {"axis": 0})),
+        lambda a, b, axis=-1: (a * b).sum(axis),
     ),
 )
 def vecdot(a: Tensor, b: Tensor, *, axis: int = -1) -> Tensor:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.activation import leaky_relu, prelu
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import ge, mul
 from netcl.ops.random import dropout_apply, uniform
 from netcl.ops.table import OpFunction, composite, elementwise, engine_of
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 # Of SELU: minus its scale times its alpha, which it has at -infinity.
 _SATURATED = 1.7580993408473766
@@ -36,23 +32,19 @@ alpha_apply: OpFunction = elementwise(
     scale=1.0,
     shift=0.0,
     low=0.0,
-    domain=Domain(
-        cases=_masked,
-        reference=lambda x, mask, scale, shift, low: np.where(mask, x * scale + shift, low),
-    ),
+    domain=compared(_masked, lambda x, mask, scale, shift, low: np.where(mask, x * scale + shift, low)),
 )
 
 # Draws are tested by their statistics; the cases of the table are the calls that draw nothing.
-_STILL = Domain(
-    cases=lambda rng: iter([((rng.uniform(-1, 1, (2, 3, 4)),), {"p": 0.5, "training": False})]),
-    reference=lambda x, p, training: x,
+_STILL = compared(
+    lambda rng: iter([((rng.uniform(-1, 1, (2, 3, 4)),), {"p": 0.5, "training": False})]), lambda x, p, training: x
 )
 
 
 def _kept(op: str, x: Tensor, p: float, features: bool) -> Tensor:
     """Returns True with probability 1 - p for each element, or for each channel of each sample."""
     if features and x.ndim < 2:
-        raise ShapeError(f"{op}: expected x (N, C, ...) to drop channels, got {x.shape}", op=op)
+        raise ShapeError(f"{op}: expected x (N, C, ...) to drop channels, got {x.shape}")
     shape = (*x.shape[:2], *(1,) * (x.ndim - 2)) if features else x.shape
     return ge(uniform(0.0, 1.0, shape=shape, dtype="float32", queue=x.engine.queue), float(p))  # type: ignore[no-any-return]
 
@@ -65,7 +57,7 @@ def _is_noisy(op: str, x: Tensor, p: float, training: bool) -> bool:
     if not training or p == 0:
         return False
     if not is_floating(x.dtype):
-        raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype}; convert with astype", op=op)
+        raise DTypeError(f"{op}: expected floating dtypes, got {x.dtype}; convert with astype")
     return True
 
 
@@ -110,9 +102,8 @@ def _slopes(rng: np.random.Generator) -> Cases:
 
 
 @composite(
-    domain=Domain(
-        cases=_slopes,
-        reference=lambda x, lower=1 / 8, upper=1 / 3, training=False: np.where(x > 0, x, x * (lower + upper) / 2),
+    domain=compared(
+        _slopes, lambda x, lower=1 / 8, upper=1 / 3, training=False: np.where(x > 0, x, x * (lower + upper) / 2)
     ),
     forms="nc.*_",
 )
@@ -126,5 +117,5 @@ def rrelu(x: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool 
     if not training:
         return leaky_relu(x, slope=(lower + upper) / 2)  # type: ignore[no-any-return]
     if not is_floating(x.dtype):
-        raise DTypeError(f"rrelu: expected floating dtypes, got {x.dtype}; convert with astype", op="rrelu")
+        raise DTypeError(f"rrelu: expected floating dtypes, got {x.dtype}; convert with astype")
     return prelu(x, uniform(lower, upper, shape=x.shape, dtype=x.dtype, queue=x.engine.queue))  # type: ignore[no-any-return]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,13 +14,12 @@ from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Expr, Load, Scalar, apply, cast, reduce
 from netcl.core.expr import mean as mean_of
 from netcl.core.expr.statistics import standardized, widened
-from netcl.core.ops_table.dispatch import Domain, Space, evaluate
+from netcl.core.ops_table.dispatch import Cases, Space, evaluate
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.reduce import safe_root
 from netcl.ops.shape import reshape
 from netcl.ops.table import composite, expression
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _affine(value: Expr, weight: Expr | None, bias: Expr | None, like: Expr) -> Expr:
@@ -41,13 +40,11 @@ def _standardize_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (3, 2, 5)),), {"axes": (0, 2), "eps": 1e-3}
 
 
-@expression(amp="float32", domain=Domain(cases=_standardize_cases, reference=_standardize_reference))
+@expression(amp="float32", domain=compared(_standardize_cases, _standardize_reference))
 def standardize(
     x: Expr, weight: Expr | None = None, bias: Expr | None = None, axes: Any = (), eps: float = 1e-5, *, space: Space
 ) -> Expr:
-    """Returns (x - mean) / sqrt(var + eps) over ``axes``, times weight, plus bias: the common form of these
-    normalizations.
-    """
+    """Returns (x - mean) / sqrt(var + eps) over ``axes``, times weight, plus bias: their common form."""
     return _affine(standardized(x, space.axes(axes), eps).value, weight, bias, x)  # type: ignore[arg-type]
 
 
@@ -67,7 +64,7 @@ def _batch_reference(x: Any, weight: Any = None, bias: Any = None, eps: float = 
     return y, x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
 
 
-@expression(amp="half", domain=Domain(cases=_batch_cases, reference=_batch_reference))
+@expression(amp="half", domain=compared(_batch_cases, _batch_reference))
 def batch_norm_training(
     x: Expr, weight: Expr | None = None, bias: Expr | None = None, eps: float = 1e-5, *, space: Space
 ) -> tuple[Expr, Expr, Expr]:
@@ -90,7 +87,7 @@ def _inference_reference(x: Any, mean: Any, var: Any, weight: Any = 1.0, bias: A
     return (x - mean) / np.sqrt(var + eps) * weight + bias
 
 
-@expression(amp="half", domain=Domain(cases=_inference_cases, reference=_inference_reference))
+@expression(amp="half", domain=compared(_inference_cases, _inference_reference))
 def batch_norm_inference(
     x: Expr, mean: Expr, var: Expr, weight: Expr | None = None, bias: Expr | None = None, eps: float = 1e-5
 ) -> Expr:
@@ -115,7 +112,7 @@ def _whole_batch_reference(
     return _inference_reference(x, mean, var, weight, bias, eps)
 
 
-@composite(amp="half", domain=Domain(cases=_whole_batch_cases, reference=_whole_batch_reference))
+@composite(amp="half", domain=compared(_whole_batch_cases, _whole_batch_reference))
 def batch_norm(
     x: Tensor,
     running_mean: Tensor | None = None,
@@ -133,15 +130,13 @@ def batch_norm(
     (C,), are used. ``eps`` is added to the variance.
     """
     if x.ndim < 2:
-        raise ShapeError(f"batch_norm: x {x.shape}; expected (N, C, ...)", op="batch_norm")
+        raise ShapeError(f"batch_norm: x {x.shape}; expected (N, C, ...)")
     channels = x.shape[1]
     operands = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
     for name, value in operands.items():
         if value is not None and value.shape != (channels,):
             raise ShapeError(
-                f"batch_norm: {name} {value.shape} for x {x.shape}; expected ({channels},)",
-                op="batch_norm",
-                parameter=name,
+                f"batch_norm: {name} {value.shape} for x {x.shape}; expected ({channels},)", parameter=name
             )
     column = (channels,) + (1,) * (x.ndim - 2)
     w = None if weight is None else reshape(weight, column)
@@ -152,7 +147,7 @@ def batch_norm(
         return batch_norm_inference(x, reshape(running_mean, column), reshape(running_var, column), w, b, eps=eps)  # type: ignore[no-any-return]
     count = x.size // channels if channels else 0
     if count == 1:
-        raise ShapeError(f"batch_norm: x {x.shape} has one element per channel; training needs more", op="batch_norm")
+        raise ShapeError(f"batch_norm: x {x.shape} has one element per channel; training needs more")
     y, mean, var = batch_norm_training(x, w, b, eps=eps)
     if count:
         _move(((running_mean, mean, 1.0), (running_var, var, count / (count - 1))), momentum)
@@ -160,9 +155,7 @@ def batch_norm(
 
 
 def _move(statistics: Sequence[tuple[Tensor | None, Tensor, float]], momentum: float) -> None:
-    """Writes running = (1 - momentum) * running + momentum * factor * batch, in place and in one launch, for each
-    (running, batch, factor).
-    """
+    """Writes running = (1 - momentum) * running + momentum * factor * batch in place, of all triples, in one launch."""
     operands: list[Tensor] = []
     scalars: dict[str, float] = {}
     for number, (running, batch, factor) in enumerate(
@@ -212,19 +205,15 @@ def _trailing(
     for name, value in {"x": x, "weight": weight, "bias": bias}.items():
         expected = None if value is None else value.shape[-len(shape) :] if name == "x" else value.shape
         if expected is not None and expected != shape or not shape:
-            raise ShapeError(
-                f"{op}: {name} {value.shape if value is not None else None} for normalized_shape {shape}", op=op
-            )
+            raise ShapeError(f"{op}: {name} {value.shape if value is not None else None} for normalized_shape {shape}")
     return tuple(range(first, x.ndim))
 
 
-@composite(amp="float32", domain=Domain(cases=_layer_cases, reference=_layer_reference))
+@composite(amp="float32", domain=compared(_layer_cases, _layer_reference))
 def layer_norm(
     x: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
-    """Normalizes over the last axes, of lengths ``normalized_shape``; weight and bias have that
-    shape (Ba et al. 2016).
-    """
+    """Normalizes over the last axes, of ``normalized_shape``; weight and bias have that shape (Ba et al. 2016)."""
     axes = _trailing("layer_norm", x, normalized_shape, weight, bias)
     return standardize(x, weight, bias, axes=axes, eps=eps)  # type: ignore[no-any-return]
 
@@ -241,9 +230,9 @@ def _rms_cases(rng: np.random.Generator) -> Cases:
 
 @expression(
     amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter([((rng.uniform(-2, 2, (3, 5)), rng.uniform(0.5, 2, 5)), {"axes": (1,)})]),
-        reference=lambda x, weight, axes: _rms_reference(x, 5, weight),
+    domain=compared(
+        lambda rng: iter([((rng.uniform(-2, 2, (3, 5)), rng.uniform(0.5, 2, 5)), {"axes": (1,)})]),
+        lambda x, weight, axes: _rms_reference(x, 5, weight),
     ),
 )
 def rms_scale(x: Expr, weight: Expr | None = None, axes: Any = (), eps: float = 1e-6, *, space: Space) -> Expr:
@@ -252,7 +241,7 @@ def rms_scale(x: Expr, weight: Expr | None = None, axes: Any = (), eps: float = 
     return _affine(value * apply("rsqrt", mean_of(value * value, space.axes(axes)) + eps), weight, None, x)
 
 
-@composite(amp="float32", domain=Domain(cases=_rms_cases, reference=_rms_reference))
+@composite(amp="float32", domain=compared(_rms_cases, _rms_reference))
 def rms_norm(x: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float = 1e-6) -> Tensor:
     """Returns x / sqrt(mean(x^2) + eps) over the last axes, times weight (Zhang and Sennrich 2019)."""
     axes = _trailing("rms_norm", x, normalized_shape, weight)
@@ -271,7 +260,7 @@ def _group_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (3, 4)), 2), {}
 
 
-@composite(amp="float32", domain=Domain(cases=_group_cases, reference=_group_reference))
+@composite(amp="float32", domain=compared(_group_cases, _group_reference))
 def group_norm(
     x: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
@@ -280,17 +269,12 @@ def group_norm(
     Groups of one value are zeros, scaled and shifted.
     """
     if x.ndim < 2 or num_groups < 1 or x.shape[1] % num_groups:
-        raise ShapeError(
-            f"group_norm: x {x.shape}, num_groups {num_groups}; expected (N, C, ...), C a multiple of it",
-            op="group_norm",
-        )
+        raise ShapeError(f"group_norm: x {x.shape}, num_groups {num_groups}; expected (N, C, ...), C a multiple of it")
     n, c, *spatial = x.shape
     per_group = (num_groups, c // num_groups)
     for name, value in (("weight", weight), ("bias", bias)):
         if value is not None and value.shape != (c,):
-            raise ShapeError(
-                f"group_norm: {name} {value.shape} for x {x.shape}; expected ({c},)", op="group_norm", parameter=name
-            )
+            raise ShapeError(f"group_norm: {name} {value.shape} for x {x.shape}; expected ({c},)", parameter=name)
     w, b = (None if value is None else reshape(value, (*per_group, 1)) for value in (weight, bias))
     y = standardize(reshape(x, (n, *per_group, math.prod(spatial))), w, b, axes=(2, 3), eps=eps)
     return reshape(y, x.shape)  # type: ignore[no-any-return]
@@ -300,7 +284,7 @@ def _instance_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (2, 3, 4, 5)), rng.uniform(0.5, 2, 3), rng.uniform(-1, 1, 3)), {}
 
 
-@composite(amp="float32", domain=Domain(cases=_instance_cases, reference=lambda x, w, b: _group_reference(x, 3, w, b)))
+@composite(amp="float32", domain=compared(_instance_cases, lambda x, w, b: _group_reference(x, 3, w, b)))
 def instance_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
     """Normalizes each channel of each sample of x (N, C, ...) over its spatial axes (Ulyanov et al. 2016).
 
@@ -308,9 +292,9 @@ def instance_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None =
     axis, or one spatial element: the result would be the bias.
     """
     if x.ndim < 3:
-        raise ShapeError(f"instance_norm: x {x.shape}; expected (N, C, spatial...)", op="instance_norm")
+        raise ShapeError(f"instance_norm: x {x.shape}; expected (N, C, spatial...)")
     if math.prod(x.shape[2:]) == 1:
-        raise ShapeError(f"instance_norm: x {x.shape} has one spatial element; expected more", op="instance_norm")
+        raise ShapeError(f"instance_norm: x {x.shape} has one spatial element; expected more")
     return group_norm(x, max(x.shape[1], 1), weight, bias, eps)  # type: ignore[no-any-return]
 
 
@@ -320,11 +304,11 @@ def _l2_reference(x: Any, axis: Any = -1, eps: float = 1e-12) -> Any:
 
 @expression(
     amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter(
+    domain=compared(
+        lambda rng: iter(
             [((rng.uniform(-2, 2, (3, 5)),), {"axis": 1}), ((rng.uniform(-2, 2, (2, 3, 4)),), {"axis": (0, 2)})]
         ),
-        reference=_l2_reference,
+        _l2_reference,
     ),
 )
 def l2_normalize(x: Expr, axis: Any = -1, eps: float = 1e-12, *, space: Space) -> Expr:

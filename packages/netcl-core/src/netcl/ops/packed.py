@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -11,19 +11,18 @@ import numpy as np
 from netcl.core.dtypes import canonical
 from netcl.core.engine.packed_formats import FORMATS, Format, format_of, unpacked
 from netcl.core.errors import ArgumentError, ShapeError
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.packed.tensor import PackedTensor
 from netcl.core.process.grad_mode import state
 from netcl.core.storage.data import requires_grad
 from netcl.core.tensor import Tensor
 from netcl.ops.activation import gelu, silu
 from netcl.ops.arrange import narrow
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import add, mul
 from netcl.ops.norm import rms_norm
 from netcl.ops.shape import reshape
 from netcl.ops.table import as_dtype, composite, computed, engine_of, with_gradient
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 Packed: TypeAlias = PackedTensor  # no "Tensor" in its name: the op table takes it for an attribute
 
 
@@ -63,13 +62,11 @@ def _checked(op: str, parts: tuple[Tensor, ...], format: str) -> tuple[list[Tens
     rows, blocks = parts[0].shape[0], parts[0].shape[1] // row.fields[0].count
     for part, field in zip(parts, row.fields):
         if part.shape != (rows, blocks * field.count):
-            raise ShapeError(
-                f"{op}: expected {field.name} of shape {(rows, blocks * field.count)}, got {part.shape}", op=op
-            )
+            raise ShapeError(f"{op}: expected {field.name} of shape {(rows, blocks * field.count)}, got {part.shape}")
     return [as_dtype(part, field.dtype) for part, field in zip(parts, row.fields)], rows, blocks * row.block
 
 
-@computed(domain=Domain(cases=_unpack_cases, reference=_unpack_reference, gradient=False))
+@computed(domain=compared(_unpack_cases, _unpack_reference, gradient=False))
 def packed_unpack(*parts: Tensor, format: str, dtype: Any = "float32") -> Tensor:
     """Returns the numbers (rows, columns) of a matrix in a packed format, from its parts (rows, elements), in the
     floating ``dtype``. Raises ArgumentError for another number of parts, ShapeError for other shapes.
@@ -98,10 +95,7 @@ def _by_x(call: Any, grad: Any) -> Mapping[str, Any]:
 
 
 @with_gradient(
-    _by_x,
-    {"x": ("parts",)},
-    domain=Domain(cases=_product_cases, reference=_product_reference, gradient=False),
-    dtypes="floating",
+    _by_x, {"x": ("parts",)}, domain=compared(_product_cases, _product_reference, gradient=False), dtypes="floating"
 )
 def packed_product(x: Tensor, *parts: Tensor, format: str, turned: bool = False) -> Tensor:
     """Returns x (m, columns) times the transpose of a packed matrix, from its parts (rows, elements); with ``turned``
@@ -113,7 +107,7 @@ def packed_product(x: Tensor, *parts: Tensor, format: str, turned: bool = False)
     fields, rows, columns = _checked("packed_product", parts, format)
     wanted = rows if turned else columns
     if x.ndim != 2 or x.shape[1] != wanted:
-        raise ShapeError(f"packed_product: expected x of shape (m, {wanted}), got {x.shape}", op="packed_product")
+        raise ShapeError(f"packed_product: expected x of shape (m, {wanted}), got {x.shape}")
     if not x.shape[0] * rows * columns:
         return engine.zeros((x.shape[0], columns if turned else rows), x.dtype)  # type: ignore[no-any-return]
     return engine.packed_product(x, fields, format=format, turned=turned)
@@ -150,7 +144,7 @@ def _fused_cases(rng: np.random.Generator) -> Cases:
             yield (x, *parts, *given), {"format": row.name, "extras": extras, "gate": gate}
 
 
-@computed(domain=Domain(cases=_fused_cases, reference=_fused_reference, gradient=False), dtypes="floating")
+@computed(domain=compared(_fused_cases, _fused_reference, gradient=False), dtypes="floating")
 def packed_fused(
     x: Tensor, *operands: Tensor, format: str, extras: tuple[str, ...], eps: float = 1e-6, gate: str = ""
 ) -> Tensor:
@@ -165,9 +159,7 @@ def packed_fused(
     shapes = {"x": (x.shape[0], columns), "norm": (columns,), "bias": (rows,), "residual": (x.shape[0], wanted)}
     for name, value in (("x", x), *given.items()):
         if value.shape != shapes[name]:
-            raise ShapeError(
-                f"packed_fused: expected {name} of shape {shapes[name]}, got {value.shape}", op="packed_fused"
-            )
+            raise ShapeError(f"packed_fused: expected {name} of shape {shapes[name]}, got {value.shape}")
     if gate and (gate not in _GATES or rows % 2):
         raise ArgumentError(f"packed_fused: expected silu or gelu as gate and an even number of rows, got {gate!r}")
     if 0 < x.shape[0] <= _FUSED_ROWS and x.dtype != "float64" and rows * columns:
@@ -209,9 +201,7 @@ def packed_linear(
             f"packed_linear: expected a PackedTensor as w, got {type(w).__name__}; write packed.quantize(w, 'Q8_0')"
         )
     if not x.ndim or x.shape[-1] != w.shape[1]:
-        raise ShapeError(
-            f"packed_linear: expected x of shape (..., {w.shape[1]}), got {tuple(x.shape)}", op="packed_linear"
-        )
+        raise ShapeError(f"packed_linear: expected x of shape (..., {w.shape[1]}), got {tuple(x.shape)}")
     if gate and gate not in _GATES:
         raise ArgumentError(f"packed_linear: expected silu or gelu as gate, got {gate!r}")
     flat = x if x.ndim == 2 else reshape(x, (int(np.prod(x.shape[:-1])), w.shape[1]))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ArgumentError, ShapeError
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.storage.views import owned
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
+from netcl.ops.domains import Cases, compared
 from netcl.ops.shape import concatenate, expand, sampled, strided_scatter, strided_slice
 from netcl.ops.table import composite, computed, engine_of
 
@@ -21,9 +21,7 @@ _AXES = 6  # at most of a border in one launch
 
 
 def _pairs(pads: Any, rank: int) -> list[tuple[int, int]]:
-    """Returns (before, after) of every axis, from an int, PyTorch's flat list (last axis first) or NumPy's list of
-    pairs.
-    """
+    """Returns (before, after) per axis, from an int, PyTorch's flat list (last axis first) or NumPy's list of pairs."""
     if isinstance(pads, (int, np.integer)):
         return [(int(pads), int(pads))] * rank
     values = list(pads)
@@ -39,7 +37,6 @@ def _pairs(pads: Any, rank: int) -> list[tuple[int, int]]:
         raise ShapeError(
             f"pad: {pads} for {rank} axes; pads are a number, (before, behind, ...) of the last axes, last first, "
             "or a pair per axis",
-            op="pad",
             parameter="pads",
         )
     return pairs
@@ -86,7 +83,7 @@ def _border_adjoint(grad: Any, pads: Any, mode: str) -> Any:
     return grad
 
 
-def _adjoint_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+def _adjoint_cases(rng: np.random.Generator) -> Cases:
     for shape, attributes in _BORDERED:
         whole = [n + low + high for n, (low, high) in zip(shape, attributes["pads"])]
         yield (rng.uniform(-1, 1, whole),), attributes
@@ -101,7 +98,7 @@ def border(x: Tensor, pads: Any, mode: str) -> Tensor:
     return engine_of("border", x).border("forward", x, pads=pads, mode=mode)
 
 
-@computed(domain=Domain(cases=_adjoint_cases, reference=_border_adjoint))
+@computed(domain=compared(_adjoint_cases, _border_adjoint))
 def border_grad(grad_output: Tensor, pads: Any, mode: str) -> Tensor:
     """Returns the gradient of ``border`` by x: the gradients of each element and of its copies in the border, added in
     one order, in the dtype of ``grad_output``. Axes of that have before + n + after elements, the result's n.
@@ -135,9 +132,7 @@ def pad(x: Tensor, pads: Any, mode: str = "constant", value: float = 0.0) -> Ten
         size = x.shape[axis]
         longest = {"reflect": size - 1, "circular": size}.get(mode, max(low, high) if size else 0)
         if max(low, high) > longest and (low or high):
-            raise ShapeError(
-                f"pad: {mode} padding ({low}, {high}) is too wide for axis {axis} of shape {x.shape}", op="pad"
-            )
+            raise ShapeError(f"pad: {mode} padding ({low}, {high}) is too wide for axis {axis} of shape {x.shape}")
     if mode in _NUMPY and engine.borders_at_once and x.ndim <= _AXES and _size(x.shape, pairs) < 1 << 31:
         x = border(x, tuple(pairs), mode) if any(map(any, pairs)) else x
     else:
@@ -163,7 +158,7 @@ def _cut(x: Tensor, pairs: list[tuple[int, int]]) -> Tensor:
     starts = [max(-low, 0) for low, _ in pairs]
     sizes = [size - start - max(-high, 0) for start, (_, high), size in zip(starts, pairs, x.shape)]
     if min(sizes) < 0:
-        raise ShapeError(f"pad: {pairs} cuts off more than there is of shape {x.shape}", op="pad", parameter="pads")
+        raise ShapeError(f"pad: {pairs} cuts off more than there is of shape {x.shape}", parameter="pads")
     return strided_slice(x, starts, [1] * x.ndim, sizes)  # type: ignore[no-any-return]
 
 

@@ -11,6 +11,7 @@ from netcl.core.expr import Expr, apply
 from netcl.core.expr import cast as cast_expr
 from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.series import floating
 from netcl.ops.table import OpFunction, composite, engine_of, expression
 
@@ -61,7 +62,7 @@ def _inner(reference: Any, count: int, **attributes: Any) -> Domain:
         operands = [rng.uniform(0.1, 1, 7) for _ in range(count)]
         yield (operands[0], np.arange(7.0), *operands[2:]), attributes
 
-    return Domain(cases=cases, reference=reference, gradient=False)
+    return compared(cases, reference, gradient=False)
 
 
 def _steps_reference(x: Any, n: Any, p: Any, q: Any, kind: str, first: float = 2.0) -> Any:
@@ -125,7 +126,7 @@ def _defined(kind: str, doc: str) -> OpFunction:
         degree = 10.0 if kind.startswith("hermite") else 19.0  # with values that float16 holds
         yield (rng.uniform(0.1, 1, 5), np.full(1, degree)), {}
 
-    @composite(amp="float32", name=kind, doc=doc, domain=Domain(cases=cases, reference=reference, gradient=False))
+    @composite(amp="float32", name=kind, doc=doc, domain=compared(cases, reference, gradient=False))
     def polynomial(x: Tensor, n: Tensor) -> Tensor:
         given: tuple[Any, Any] = (x, n)
         engine_of(kind, *[operand for operand in given if not isinstance(operand, (bool, int, float))] or given)

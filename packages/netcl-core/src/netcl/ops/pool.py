@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ArgumentError, ShapeError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.elementwise import abs, pow
 from netcl.ops.shape import reshape
 from netcl.ops.table import OpFunction, composite, computed, engine_of, floating
 from netcl.ops.windows import output_sizes, paddings, per_axis, strides
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 LAYOUT = {1: "L", 2: "H, W", 3: "D, H, W"}
 
 
@@ -26,15 +26,13 @@ def _geometry(
     """Returns the engine's window arguments, and the output's spatial sizes."""
     n = len(shape) - 2
     if n < 1:
-        raise ShapeError(f"{op}: x {tuple(shape)}; expected (N, C, spatial...)", op=op)
+        raise ShapeError(f"{op}: x {tuple(shape)}; expected (N, C, spatial...)")
     kernel = per_axis(op, "kernel_size", kernel_size, n)
     steps = strides(op, stride, kernel)
     dilations = per_axis(op, "dilation", dilation, n)
     pads = paddings(op, padding, kernel, steps, dilations)
     if any(max(pair) * 2 > k * d for pair, k, d in zip(pads, kernel, dilations)):
-        raise ShapeError(
-            f"{op}: padding {padding} is more than half of kernel_size {kernel}", op=op, parameter="padding"
-        )
+        raise ShapeError(f"{op}: padding {padding} is more than half of kernel_size {kernel}", parameter="padding")
     windows: dict[str, Any] = {"kernel": kernel, "stride": steps, "padding": pads, "dilation": dilations}
     return windows, output_sizes(op, shape[2:], ceil_mode=ceil_mode, **windows)
 
@@ -123,13 +121,11 @@ def positions_reference(x: Any, **attributes: Any) -> Any:
     return _max_reference(x, **attributes), positions.astype(np.int32)
 
 
-@computed(dtypes="numbers", name="max_pool", domain=Domain(cases=_all_ranks, reference=positions_reference))
+@computed(dtypes="numbers", name="max_pool", domain=compared(_all_ranks, positions_reference))
 def max_pool(
     x: Tensor, kernel_size: Any = 2, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Returns the largest element of each window of x (N, C, spatial...), and its flat position in the spatial plane as
-    int32.
-    """
+    """Returns the largest element of each window of x (N, C, spatial...), and its flat position in the plane, int32."""
     engine = engine_of("max_pool", x)
     windows, sizes = _geometry("max_pool", x.shape, kernel_size, stride, padding, dilation, ceil_mode)
     shape = (*x.shape[:2], *sizes)
@@ -152,7 +148,7 @@ def _max_grad_reference(grad: Any, positions: Any, shape: Any, **attributes: Any
     return out.reshape(shape)
 
 
-@computed(dtypes="numbers", name="max_pool_grad", domain=Domain(cases=_max_grad_cases, reference=_max_grad_reference))
+@computed(dtypes="numbers", name="max_pool_grad", domain=compared(_max_grad_cases, _max_grad_reference))
 def max_pool_grad(
     grad_output: Tensor,
     indices: Tensor,
@@ -163,17 +159,13 @@ def max_pool_grad(
     dilation: Any = 1,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """Returns the gradient of ``max_pool`` by x, of shape ``shape``: each gradient is added at the position of its
-    maximum.
-    """
+    """Returns the gradient of ``max_pool`` by x, of shape ``shape``: each is added at the position of its maximum."""
     engine = engine_of("max_pool_grad", grad_output, indices)
     wanted = tuple(int(size) for size in shape)
     windows, sizes = _geometry("max_pool_grad", wanted, kernel_size, stride, padding, dilation, ceil_mode)
     if grad_output.shape != (*wanted[:2], *sizes) or indices.shape != grad_output.shape:
         raise ShapeError(
-            f"max_pool_grad: grad_output {grad_output.shape}, indices {indices.shape}; expected "
-            f"{(*wanted[:2], *sizes)}",
-            op="max_pool_grad",
+            f"max_pool_grad: grad_output {grad_output.shape}, indices {indices.shape}; expected {(*wanted[:2], *sizes)}"
         )
     if grad_output.size == 0 or 0 in wanted:
         return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
@@ -190,7 +182,7 @@ def _avg_cases(*ranks: int) -> Callable[[np.random.Generator], Cases]:
     return cases
 
 
-@computed(name="avg_pool", domain=Domain(cases=_avg_cases(1, 2, 3), reference=_avg_reference))
+@computed(name="avg_pool", domain=compared(_avg_cases(1, 2, 3), _avg_reference))
 def avg_pool(
     x: Tensor,
     kernel_size: Any = 2,
@@ -237,7 +229,7 @@ def _avg_grad_reference(grad: Any, shape: Any, **attributes: Any) -> Any:
     return out
 
 
-@computed(dtypes="numbers", name="avg_pool_grad", domain=Domain(cases=_avg_grad_cases, reference=_avg_grad_reference))
+@computed(dtypes="numbers", name="avg_pool_grad", domain=compared(_avg_grad_cases, _avg_grad_reference))
 def avg_pool_grad(
     grad_output: Tensor,
     shape: Any,
@@ -255,8 +247,7 @@ def avg_pool_grad(
     windows, sizes = _geometry("avg_pool_grad", wanted, kernel_size, stride, padding, 1, ceil_mode)
     if grad_output.shape != (*wanted[:2], *sizes):
         raise ShapeError(
-            f"avg_pool_grad: grad_output {grad_output.shape}; expected {(*wanted[:2], *sizes)} for shape {wanted}",
-            op="avg_pool_grad",
+            f"avg_pool_grad: grad_output {grad_output.shape}; expected {(*wanted[:2], *sizes)} for shape {wanted}"
         )
     if grad_output.size == 0 or 0 in wanted:
         return engine.zeros(wanted, grad_output.dtype)  # type: ignore[no-any-return]
@@ -268,7 +259,7 @@ def avg_pool_grad(
 def check_rank(op: str, x: Tensor, n: int) -> None:
     """Raises ShapeError unless x is (N, C, n spatial axes), or (C, n spatial axes)."""
     if x.ndim not in (n + 1, n + 2):
-        raise ShapeError(f"{op}: x {x.shape}; expected (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]})", op=op)
+        raise ShapeError(f"{op}: x {x.shape}; expected (N, C, {LAYOUT[n]}) or (C, {LAYOUT[n]})")
 
 
 def in_batch(op: str, x: Tensor, n: int, pool: Callable[[Tensor], Any]) -> Any:
@@ -327,7 +318,7 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
             "ceil_mode rounds sizes up.\n\nThe padding is "
             "never chosen. "
             "return_indices adds the flat positions within a plane, int32.",
-            Domain(cases=_cases(n, dilated), reference=_max_reference, second=False),
+            compared(_cases(n, dilated), _max_reference, second=False),
         ),
         row(
             "avg",
@@ -335,19 +326,13 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
             f"Returns the average of each window of x (N, C, {layout}) or (C, {layout}). {windows}; ceil_mode rounds "
             "up.\n\nThe padding counts as zeros unless "
             "count_include_pad is False; divisor_override replaces the count as the divisor.",
-            Domain(cases=_avg_cases(n), reference=_avg_reference),
+            compared(_avg_cases(n), _avg_reference),
         ),
     )
 
 
-avg_pool1d: OpFunction
-max_pool1d: OpFunction
 max_pool1d, avg_pool1d = _pools(1)
-avg_pool2d: OpFunction
-max_pool2d: OpFunction
 max_pool2d, avg_pool2d = _pools(2)
-avg_pool3d: OpFunction
-max_pool3d: OpFunction
 max_pool3d, avg_pool3d = _pools(3)
 
 
@@ -378,10 +363,7 @@ def _power(n: int) -> OpFunction:
     doc = f"""Returns (sum of |x|^p over each window)^(1 / p), p = norm_type, of x (N, C, {LAYOUT[n]}) or without N.
 
     ``stride`` defaults to kernel_size; ceil_mode rounds sizes up."""
-    return composite(name=name, doc=doc, domain=Domain(cases=cases, reference=_power_reference))(pooled)
+    return composite(name=name, doc=doc, domain=compared(cases, _power_reference))(pooled)
 
 
-lp_pool3d: OpFunction
-lp_pool2d: OpFunction
-lp_pool1d: OpFunction
 lp_pool1d, lp_pool2d, lp_pool3d = _power(1), _power(2), _power(3)

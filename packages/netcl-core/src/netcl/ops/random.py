@@ -26,7 +26,7 @@ from netcl.core.engine.registry import engine_for
 from netcl.core.errors import ArgumentError, CaptureError, DTypeError, ShapeError
 from netcl.core.expr import Index, Load, Scalar, apply, cast
 from netcl.core.layout import broadcast_shapes, normalize_axes
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.storage.host import check_shape
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.generator import (
@@ -38,6 +38,7 @@ from netcl.core.tensor.generator import (
     standing_in,
 )
 from netcl.core.tensor.host_draws import draw_on_host
+from netcl.ops.domains import compared
 from netcl.ops.index import index_select
 from netcl.ops.table import OpFunction, as_dtype, composite, computed, elementwise, engine_of
 
@@ -122,9 +123,7 @@ class StepDraws:
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Counts draws from 0 within the block (the call of the step while it is recorded), and uses no counters of the
-        process.
-        """
+        """Counts draws from 0 within the block (the call of a recorded step), and uses no counters of the process."""
         with standing_in(Generator().manual_seed(default_generator.initial_seed())) as generator:
             yield
             self.count = generator.offset
@@ -157,9 +156,7 @@ class StepDraws:
 
 
 def draw(engine: Any, kind: str, shape: tuple[int, ...], dtype: str, seed: int | None = None, **limits: int) -> Tensor:
-    """Draws numbers of ``kind`` on ``engine``; with its own ``seed`` the process's state is neither
-    used nor changed.
-    """
+    """Draws numbers of ``kind`` on ``engine``; with its own ``seed`` the process's state is not used or changed."""
     recording = open_here(engine) is not None
     with lock:
         if seed is not None:
@@ -190,7 +187,7 @@ def _sizes(shape: tuple[Any, ...]) -> tuple[int, ...]:
 def _floating(op: str, dtype: str) -> str:
     name = canonical(dtype)
     if not is_floating(name):
-        raise DTypeError(f"{op}: expected floating numbers, got {name}; randint gives whole ones", op=op)
+        raise DTypeError(f"{op}: expected floating numbers, got {name}; randint gives whole ones")
     return name
 
 
@@ -228,9 +225,9 @@ def randint(low: int, high: int | None = None, shape: Any = (), dtype: str = "in
 def _constant(name: str) -> Domain:
     """Returns a draw of zero width: no other draw has a reference."""
     limits = {"low": 2.5, "high": 2.5} if name == "uniform" else {"mean": 2.5, "std": 0.0}
-    return Domain(
-        cases=lambda rng: iter([((), {"shape": (3, 5), **limits})]),
-        reference=lambda shape, **limits: np.full(shape, 2.5),
+    return compared(
+        lambda rng: iter([((), {"shape": (3, 5), **limits})]),
+        lambda shape, **limits: np.full(shape, 2.5),
         gradient=False,
     )
 
@@ -299,13 +296,11 @@ def randperm(n: int, dtype: str = "int64", queue: Any = None) -> Tensor:
     )
 )
 def permutation(x: Tensor | int, axis: int = 0) -> Tensor:
-    """Returns x with its slices along ``axis`` in a random order; of an int n a random order of 0 .. n - 1, as
-    ``randperm``.
-    """
+    """Returns x with its slices along ``axis`` in a random order; of an int n one of 0 .. n - 1, as ``randperm``."""
     if not isinstance(x, Tensor):
         return randperm(x)  # type: ignore[no-any-return]
     if x.ndim == 0:
-        raise ShapeError("permutation: a tensor without axes has nothing to put in another order", op="permutation")
+        raise ShapeError("permutation: a tensor without axes has nothing to put in another order")
     order = randperm(x.shape[normalize_axes(axis, x.ndim, "permutation")[0]], queue=x.queue)
     return index_select(x, axis, order)  # type: ignore[no-any-return]
 
@@ -325,9 +320,7 @@ def _drawn(engine: Any, counts: Any, dtype: str) -> Tensor:
 
 
 @computed(
-    domain=Domain(
-        cases=lambda rng: iter([((np.zeros((3, 4)),), {})]), reference=lambda rate: np.zeros(rate.shape), gradient=False
-    )
+    domain=compared(lambda rng: iter([((np.zeros((3, 4)),), {})]), lambda rate: np.zeros(rate.shape), gradient=False)
 )
 def poisson(rate: Tensor) -> Tensor:
     """Numbers of the Poisson distribution with the mean that each element is, in x's dtype; drawn on the host.
@@ -343,9 +336,9 @@ def poisson(rate: Tensor) -> Tensor:
 
 
 @computed(
-    domain=Domain(
-        cases=lambda rng: iter([((rng.integers(0, 9, (3, 4)).astype(float), np.array([[0.0], [1.0], [1.0]])), {})]),
-        reference=lambda count, prob: count * prob,
+    domain=compared(
+        lambda rng: iter([((rng.integers(0, 9, (3, 4)).astype(float), np.array([[0.0], [1.0], [1.0]])), {})]),
+        lambda count, prob: count * prob,
         gradient=False,
     )
 )
@@ -372,9 +365,7 @@ def _as(order: Any, dtype: str, queue: Any) -> Tensor:
 
 @computed(domain=_UNTESTED)
 def bernoulli(p: Any, shape: Any = None, dtype: str = "float32", queue: Any = None) -> Tensor:
-    """Returns 1 with probability p, else 0: per element of a tensor p (its shape and dtype), or of ``shape`` for a
-    number.
-    """
+    """Returns 1 with probability p, else 0: per element of a tensor p, or of ``shape`` for a number."""
     if not isinstance(p, Tensor):
         if not 0 <= p <= 1 or shape is None:
             raise ArgumentError(f"bernoulli: p {p}, shape {shape}; a number p lies in [0, 1] and comes with a shape")
@@ -386,7 +377,7 @@ def bernoulli(p: Any, shape: Any = None, dtype: str = "float32", queue: Any = No
         hit = apply("lt", Load(0, "float32"), Scalar("p", "float32"))
         return engine.run((cast(hit, canonical(dtype)),), (u,), {"p": float(p)})[0]  # type: ignore[no-any-return]
     if shape is not None and check_shape(shape) != p.shape:
-        raise ShapeError(f"bernoulli: shape {shape} for probabilities of shape {p.shape}", op="bernoulli")
+        raise ShapeError(f"bernoulli: shape {shape} for probabilities of shape {p.shape}")
     array = draw_on_host(p.engine, "bernoulli", p, p.dtype)
     if array is not None:
         return p.engine.tensor(array, p.dtype)  # type: ignore[no-any-return]
@@ -402,7 +393,7 @@ def dropout_mask(x: Tensor, p: float = 0.5, seed: int | None = None) -> Tensor:
     return draw(engine, "kept", x.shape, "bool", seed, low=least)
 
 
-def _kept_cases(rng: np.random.Generator) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+def _kept_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-1, 1, (3, 5)), rng.random((3, 5)) > 0.5), {"scale": 1.25}
 
 
@@ -412,7 +403,7 @@ dropout_apply: OpFunction = elementwise(
     "Returns x * scale where the mask is true, else 0: ``dropout`` with a given mask.",
     operands="x mask",
     scale=2.0,
-    domain=Domain(cases=_kept_cases, reference=lambda x, mask, scale: np.where(mask, x * scale, 0)),
+    domain=compared(_kept_cases, lambda x, mask, scale: np.where(mask, x * scale, 0)),
 )
 
 

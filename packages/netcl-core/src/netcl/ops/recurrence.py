@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ArgumentError, ShapeError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.table import as_dtype, computed, engine_of, floating
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 
 
@@ -64,16 +63,15 @@ def _checked(op: str, kind: str, x: Tensor, weight: Tensor, *states: Tensor | No
     if x.ndim != 3 or rows != GATES[kind] * hidden or x.shape[2] != rows or hidden == 0:
         raise ShapeError(
             f"{op}: x {x.shape} and weight {weight.shape}; a net of kind {kind!r} takes (T, N, {GATES[kind]} H) and "
-            f"({GATES[kind]} H, H)",
-            op=op,
+            f"({GATES[kind]} H, H)"
         )
     for state in states:
         if state is not None and state.shape != (x.shape[1], hidden):
-            raise ShapeError(f"{op}: a state of {state.shape}, expected {(x.shape[1], hidden)}", op=op)
+            raise ShapeError(f"{op}: a state of {state.shape}, expected {(x.shape[1], hidden)}")
     return x.shape[0], x.shape[1], hidden
 
 
-@computed(dtypes="floating", amp="float32", domain=Domain(cases=_cases, reference=_reference, gradient=False))
+@computed(dtypes="floating", amp="float32", domain=compared(_cases, _reference, gradient=False))
 def recurrence(
     x: Tensor,
     weight: Tensor,
@@ -97,7 +95,7 @@ def recurrence(
         raise ArgumentError("recurrence: an LSTM has a cell to begin with, and nothing else has")
     _, _, hidden = _checked("recurrence", kind, x, weight, state, cell)
     if bias is not None and bias.shape != (GATES[kind] * hidden,):
-        raise ShapeError(f"recurrence: a bias of {bias.shape}, expected {(GATES[kind] * hidden,)}", op="recurrence")
+        raise ShapeError(f"recurrence: a bias of {bias.shape}, expected {(GATES[kind] * hidden,)}")
     x, weight, state, bias, cell = floating("recurrence", x, weight, state, bias, cell)
     wide: list[Any] = [None if t is None else as_dtype(t, _wide(x)) for t in (x, weight, state, bias, cell)]
     results = engine.recurrence(kind, *wide, reverse=reverse)

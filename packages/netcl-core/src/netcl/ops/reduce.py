@@ -18,6 +18,7 @@ from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.core.process.naming import refuse
 from netcl.core.storage.data import TensorData
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.elementwise import maximum, minimum
 from netcl.ops.index import take_along_axis
 from netcl.ops.ranked import Ranked
@@ -67,7 +68,7 @@ def _as_floating(op: str, x: Expr, dtype: Any) -> Expr:
         return x
     wanted = canonical(dtype)
     if not is_floating(wanted):
-        raise DTypeError(f"{op}: expected a floating dtype, got {wanted}; convert the result with astype", op=op)
+        raise DTypeError(f"{op}: expected a floating dtype, got {wanted}; convert the result with astype")
     return cast_expr(x, wanted)
 
 
@@ -95,9 +96,7 @@ reduce_mean = mean
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.prod))
 def prod(x: Expr, axis: Axis = None, keepdims: bool = False, *, dtype: Any = None, space: Space) -> Expr:
-    """Returns the product over ``axis`` of x converted to ``dtype``, as in ``sum``; its gradient is right for zeros,
-    too.
-    """
+    """Returns the product over ``axis`` of x converted to ``dtype``, as in ``sum``; its gradient is right for zeros."""
     return _in_dtype("prod", x, axis, dtype, space)
 
 
@@ -106,30 +105,26 @@ def _extremum(kind: str, x: Expr, axis: Axis, space: Space) -> Expr:
     shape = space.shapes[0]
     assert shape is not None
     if builtins.any(shape[a] == 0 for a in axes):
-        raise AxisError(f"{space.op}: no largest or smallest of no elements, shape {shape}, axis {axis}", op=space.op)
+        raise AxisError(f"{space.op}: no largest or smallest of no elements, shape {shape}, axis {axis}")
     return reduce(kind, x, axes)
 
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.max, second=False), forms=METHOD)
 def amax(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """Returns the largest element over ``axis``; NaN wins; ties share the gradient evenly. Raises
-    ShapeError for no elements.
-    """
+    """Returns the largest element over ``axis``; NaN wins; ties share the gradient evenly. ShapeError if empty."""
     return _extremum("max", x, axis, space)
 
 
 @expression(shapes=reduced, amp="float32", domain=_domain(np.min, second=False), forms=METHOD)
 def amin(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
-    """Returns the smallest element over ``axis``; NaN wins; ties share the gradient evenly. Raises
-    ShapeError for no elements.
-    """
+    """Returns the smallest element over ``axis``; NaN wins; ties share the gradient evenly. ShapeError if empty."""
     return _extremum("min", x, axis, space)
 
 
 def _along(function: Any) -> Domain:
-    return Domain(
-        cases=lambda rng: (case for case in _cases(rng) if isinstance(case[1]["axis"], int)),
-        reference=_reference(function),
+    return compared(
+        lambda rng: (case for case in _cases(rng) if isinstance(case[1]["axis"], int)),
+        _reference(function),
         second=False,
     )
 
@@ -156,7 +151,7 @@ def _found(values: Any, indices: Any) -> Domain:
     def cases(rng: np.random.Generator) -> Any:
         return (case for case in _cases(rng) if not isinstance(case[1]["axis"], tuple))
 
-    return Domain(cases=cases, reference=reference, second=False)
+    return compared(cases, reference, second=False)
 
 
 def _extreme(op: str, x: Tensor, axis: Any, keepdims: bool, rows: tuple[Any, Any, Any, Any]) -> Tensor | Ranked:
@@ -239,7 +234,7 @@ def _spread(function: Any) -> Domain:
         yield from (case for case in _cases(rng) if case[0][0].size > 1)
         yield (rng.uniform(-2, 2, (3, 4)),), {"axis": 1, "correction": 0}
 
-    return Domain(cases=cases, reference=reference)
+    return compared(cases, reference)
 
 
 @expression(shapes=reduced, amp="float32", domain=_spread(np.var), forms=METHOD)
@@ -263,7 +258,7 @@ def _two_moments(function: Any) -> Domain:
     def reference(x: Any, axis: Any = None, correction: Any = 1, keepdims: bool = False) -> Any:
         return spread.reference(x, axis, correction, keepdims), np.mean(x, axis=axis, keepdims=keepdims)  # type: ignore[misc]
 
-    return Domain(cases=spread.cases, reference=reference)
+    return compared(spread.cases, reference)
 
 
 @composite(amp="float32", domain=_two_moments(np.var))
@@ -292,7 +287,7 @@ def _norm_reference(x: Any, p: float = 2, axis: Any = None, keepdims: bool = Fal
     return np.sum(np.abs(x) ** p, axis=axis, keepdims=keepdims) ** (1 / p)
 
 
-@expression(shapes=reduced, amp="float32", domain=Domain(cases=_norm_cases, reference=_norm_reference))
+@expression(shapes=reduced, amp="float32", domain=compared(_norm_cases, _norm_reference))
 def norm(x: Expr, p: Any = 2, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
     """Returns the p-norm over ``axis``, (sum |x|^p)^(1/p); p 0 counts the nonzero elements, inf and -inf are the
     extremes of |x|.
@@ -342,9 +337,9 @@ def _arg_cases(rng: np.random.Generator) -> Any:
 
 
 def _positions_along(function: Any) -> Domain:
-    return Domain(
-        cases=lambda rng: (c for c in _arg_cases(rng) if c[1]["axis"] is not None),
-        reference=lambda x, axis, keepdims=False: function(x, axis, keepdims=keepdims),
+    return compared(
+        lambda rng: (c for c in _arg_cases(rng) if c[1]["axis"] is not None),
+        lambda x, axis, keepdims=False: function(x, axis, keepdims=keepdims),
         gradient=False,
     )
 
@@ -379,9 +374,7 @@ def _whole(op: str, x: Tensor, axis: int | None, keepdims: bool, along: Any, ext
 
 
 def _of_parts(x: Tensor, axis: int, keepdims: bool, along: Any, extremum: Any) -> Tensor:
-    """Returns the position of the first extremum along an axis that is too long for one program: the position in the
-    first part with the extremum.
-    """
+    """Returns the position of an extremum of an axis too long for one program: that of the first part with it."""
     size, at, best = x.shape[axis], [], []
     for start in range(0, size, _FURTHEST):
         part = x.narrow(axis, start, builtins.min(_FURTHEST, size - start))
@@ -392,10 +385,8 @@ def _of_parts(x: Tensor, axis: int, keepdims: bool, along: Any, extremum: Any) -
 
 
 @composite(
-    domain=Domain(
-        cases=_arg_cases,
-        reference=lambda x, axis=None, keepdims=False: np.argmax(x, axis, keepdims=keepdims),
-        gradient=False,
+    domain=compared(
+        _arg_cases, lambda x, axis=None, keepdims=False: np.argmax(x, axis, keepdims=keepdims), gradient=False
     ),
     forms=METHOD,
 )
@@ -405,10 +396,8 @@ def argmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
 
 
 @composite(
-    domain=Domain(
-        cases=_arg_cases,
-        reference=lambda x, axis=None, keepdims=False: np.argmin(x, axis, keepdims=keepdims),
-        gradient=False,
+    domain=compared(
+        _arg_cases, lambda x, axis=None, keepdims=False: np.argmin(x, axis, keepdims=keepdims), gradient=False
     ),
     forms=METHOD,
 )
@@ -421,7 +410,7 @@ def _lse_reference(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return np.log(np.sum(np.exp(x), axis=axis, keepdims=keepdims))
 
 
-@expression(shapes=reduced, amp="float32", domain=Domain(cases=_cases, reference=_lse_reference), forms=METHOD)
+@expression(shapes=reduced, amp="float32", domain=compared(_cases, _lse_reference), forms=METHOD)
 def logsumexp(x: Expr, axis: Axis = None, keepdims: bool = False, *, space: Space) -> Expr:
     """Returns log(sum(exp(x))) over ``axis``, without overflow."""
     axes = space.axes(axis)
@@ -441,7 +430,7 @@ def _softmax_cases(rng: np.random.Generator) -> Any:
         yield (rng.uniform(-3, 3, shape),), {"axis": axis}
 
 
-@expression(amp="float32", domain=Domain(cases=_softmax_cases, reference=_softmax_reference))
+@expression(amp="float32", domain=compared(_softmax_cases, _softmax_reference))
 def softmax(x: Expr, axis: Axis = -1, *, dtype: Any = None, space: Space) -> Expr:
     """Returns exp(x) / sum(exp(x)) over ``axis``, shifted by the maximum so that it cannot overflow, of x converted to
     the floating ``dtype`` (None: its own).
@@ -451,9 +440,7 @@ def softmax(x: Expr, axis: Axis = -1, *, dtype: Any = None, space: Space) -> Exp
     return weight / reduce("sum", weight, axes)
 
 
-@expression(
-    amp="float32", domain=Domain(cases=_softmax_cases, reference=lambda x, axis=-1: np.log(_softmax_reference(x, axis)))
-)
+@expression(amp="float32", domain=compared(_softmax_cases, lambda x, axis=-1: np.log(_softmax_reference(x, axis))))
 def log_softmax(x: Expr, axis: Axis = -1, *, dtype: Any = None, space: Space) -> Expr:
     """Returns x - log(sum(exp(x))) over ``axis``, without overflow, of x converted to ``dtype`` as in ``softmax``."""
     x, axes = _as_floating("log_softmax", x, dtype), space.axes(axis)

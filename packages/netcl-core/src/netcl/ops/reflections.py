@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part, tril
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import add, mul, sub, where
-from netcl.ops.factorizations import host, like, require_matrix, transposed, well_conditioned
+from netcl.ops.factorizations import derived, host, lapack, like, require_matrix, transposed, well_conditioned
 from netcl.ops.linalg import matmul
 from netcl.ops.shape import expand, permute, reshape
-from netcl.ops.table import METHOD, composite, computed, engine_of
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+from netcl.ops.table import METHOD, engine_of
 
 
 def _packed(x: Any) -> tuple[Any, Any]:
@@ -30,9 +27,7 @@ def _packed_cases(rng: np.random.Generator) -> Cases:
         yield (well_conditioned(rng, *shape),), {}
 
 
-@computed(
-    name="geqrf", dtypes="floating", amp="float32",
-    domain=Domain(cases=_packed_cases, reference=_packed, gradient=False), forms=METHOD,)  # fmt: skip
+@lapack("geqrf", compared(_packed_cases, _packed, gradient=False), METHOD)
 def geqrf(x: Tensor) -> tuple[Tensor, Tensor]:
     """(a, tau) of x (..., m, n) = Q R as LAPACK packs them: R in the upper triangle of a (..., m, n), below it the
     vectors of the reflections I - tau_i v_i v_i^T with the product Q, tau (..., min(m, n)). It has no gradient.
@@ -57,9 +52,9 @@ def _whole(x: Any, tau: Any) -> Any:
     return q
 
 
-@composite(
-    name="linalg_householder_product", amp="float32", forms="x.orgqr",
-    domain=Domain(cases=_product_cases, reference=lambda x, tau: _whole(x, tau)[..., : x.shape[-1]]))  # fmt: skip
+@derived(
+    "linalg_householder_product", compared(_product_cases, lambda x, tau: _whole(x, tau)[..., : x.shape[-1]]), "x.orgqr"
+)
 def householder_product(x: Tensor, tau: Tensor) -> Tensor:
     """The first n columns of the product of the reflections I - tau_i v_i v_i^T: v_i has a 1 in row i, the elements
     below of column i of x (..., m, n), and zeros above; tau (..., k), k <= n <= m.
@@ -67,7 +62,7 @@ def householder_product(x: Tensor, tau: Tensor) -> Tensor:
     op = "linalg_householder_product"
     _check(op, x, tau)
     if x.shape[-2] < x.shape[-1]:
-        raise ShapeError(f"{op}: expected x (..., m, n) with n <= m, got {x.shape}", op=op)
+        raise ShapeError(f"{op}: expected x (..., m, n) with n <= m, got {x.shape}")
     if tau.shape[-1] == 0:
         return where(False, x, expand(_ones(x), x.shape))  # type: ignore[no-any-return]
     return _reflected(x, tau, _ones(x), reversed(range(tau.shape[-1])))
@@ -96,7 +91,7 @@ def _multiplied(x: Any, tau: Any, other: Any, left: bool = True, transpose: bool
     return y if left else transposed(y)
 
 
-@composite(name="ormqr", amp="float32", domain=Domain(cases=_multiply_cases, reference=_multiplied), forms=METHOD)
+@derived("ormqr", compared(_multiply_cases, _multiplied), METHOD)
 def ormqr(x: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """Q ``other``, or ``other`` Q if not ``left``, for the product Q (..., m, m) of the reflections that
     ``householder_product`` describes, or for its transpose: x (..., m, k), tau (..., k), other (..., m, n), or
@@ -106,7 +101,7 @@ def ormqr(x: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: b
     _check(op, x, tau)
     engine_of(op, x, tau, other)
     if other.ndim != x.ndim or other.shape[:-2] != x.shape[:-2] or other.shape[-2 if left else -1] != x.shape[-2]:
-        raise ShapeError(f"{op}: shapes {x.shape} and {other.shape} do not match (left={left})", op=op)
+        raise ShapeError(f"{op}: shapes {x.shape} and {other.shape} do not match (left={left})")
     order = range(tau.shape[-1]) if transpose is left else reversed(range(tau.shape[-1]))
     if left:
         return _reflected(x, tau, other, order)
@@ -117,9 +112,7 @@ def _check(op: str, x: Tensor, tau: Tensor) -> None:
     require_matrix(op, x, square=False)
     m, n = x.shape[-2:]
     if tau.ndim < 1 or tau.shape[:-1] != x.shape[:-2] or tau.shape[-1] > min(m, n):
-        raise ShapeError(
-            f"{op}: x {x.shape} and tau {tau.shape}; expected (..., m, n) and (..., k), k <= n <= m", op=op
-        )
+        raise ShapeError(f"{op}: x {x.shape} and tau {tau.shape}; expected (..., m, n) and (..., k), k <= n <= m")
 
 
 def _ones(x: Tensor) -> Tensor:

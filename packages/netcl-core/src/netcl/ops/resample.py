@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -11,15 +11,15 @@ import numpy as np
 
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.adaptive import adaptive_avg_pool, adaptive_reference
+from netcl.ops.domains import compared
 from netcl.ops.linalg import matmul
 from netcl.ops.shape import permute, reshape
 from netcl.ops.table import as_dtype, composite, computed, engine_of, floating
 from netcl.ops.windows import per_axis
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 Place = tuple[int, int, int]
 
 # mode -> neighbors along an axis, and its spatial ranks; area is adaptive average pooling.
@@ -90,7 +90,7 @@ def _wide(x: Tensor) -> str:
     return "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
 
 
-@computed(domain=Domain(cases=_cases, reference=_reference))
+@computed(domain=compared(_cases, _reference))
 def resample(x: Tensor, size: Any, taps: int, places: Any) -> Tensor:
     """Returns x (N, C, *S) at ``size`` positions per spatial axis: nearest (``taps`` 1), linear (2) or cubic (4)
     weights.
@@ -100,15 +100,13 @@ def resample(x: Tensor, size: Any, taps: int, places: Any) -> Tensor:
     """
     engine = engine_of("resample", x)
     if taps > 1 and not is_floating(x.dtype):
-        raise DTypeError(
-            f"interpolate: expected a floating dtype for weighted neighbours, got {x.dtype}", op="interpolate"
-        )
+        raise DTypeError(f"interpolate: expected a floating dtype for weighted neighbours, got {x.dtype}")
     wide = x if taps == 1 else as_dtype(x, _wide(x))
     result = engine.resample("forward", wide, sizes=size, taps=taps, places=places)
     return as_dtype(result, x.dtype)
 
 
-@computed(domain=Domain(cases=_grad_cases, reference=_reference_grad))
+@computed(domain=compared(_grad_cases, _reference_grad))
 def resample_grad(grad_output: Tensor, shape: Any, taps: int, places: Any) -> Tensor:
     """Returns the gradient of ``resample`` by x, of shape ``shape``; linear, and ``resample`` is its gradient."""
     engine = engine_of("resample_grad", grad_output)
@@ -123,13 +121,11 @@ def resample_grad(grad_output: Tensor, shape: Any, taps: int, places: Any) -> Te
 def _target(
     op: str, shape: Sequence[int], size: Any, scale_factor: Any, recompute: bool | None = None
 ) -> tuple[tuple[int, ...], list[Fraction]]:
-    """Returns the spatial sizes, and the input positions per output position of each axis: by the sizes if
-    ``recompute``.
-    """
+    """Returns spatial sizes, and input positions per output position of each axis: by the sizes if ``recompute``."""
     n = len(shape) - 2
     if (size is None) == (scale_factor is None):
         sizes_text = f"size={size}, scale_factor={scale_factor}"
-        raise ShapeError(f"{op}: expected either size or scale_factor, got {sizes_text}", op=op, parameter="size")
+        raise ShapeError(f"{op}: expected either size or scale_factor, got {sizes_text}", parameter="size")
     if size is not None:
         if recompute:
             raise ArgumentError(f"{op}: expected a scale_factor with recompute_scale_factor, got size {size}")
@@ -140,7 +136,6 @@ def _target(
     if len(factors) != n or any(not math.isfinite(factor) or factor <= 0 for factor in factors):
         raise ShapeError(
             f"{op}: expected a positive number or {n} of them as scale_factor, got {scale_factor!r}",
-            op=op,
             parameter="scale_factor",
         )
     sizes = per_axis(op, "scale_factor", tuple(math.floor(extent * f) for extent, f in zip(shape[2:], factors)), n)
@@ -209,7 +204,7 @@ def _interpolate(
     taps, ranks = _MODES[mode]
     if x.ndim - 2 not in ranks:
         wanted = " or ".join(str(rank + 2) for rank in ranks)
-        raise ShapeError(f"{op}: mode {mode!r} is for {wanted} dimensions, and x is {x.shape}", op=op)
+        raise ShapeError(f"{op}: mode {mode!r} is for {wanted} dimensions, and x is {x.shape}")
     if antialias and mode not in ("bilinear", "bicubic"):
         raise ArgumentError(f"{op}: expected mode bilinear or bicubic with antialias, got {mode!r}")
     if align_corners and taps < 2:
@@ -218,7 +213,7 @@ def _interpolate(
         )
     sizes, scales = _target(op, x.shape, size, scale_factor, recompute)
     if 0 in x.shape[2:]:
-        raise ShapeError(f"{op}: x {x.shape} has no spatial elements", op=op)
+        raise ShapeError(f"{op}: x {x.shape} has no spatial elements")
     if mode == "area":
         return adaptive_avg_pool(x, sizes)  # type: ignore[no-any-return]
     if antialias:
@@ -260,7 +255,7 @@ def _resized(*which: int) -> Domain:
         for i in which:
             yield (rng.uniform(-1, 1, _RESIZED[i][0]),), _RESIZED[i][1]
 
-    return Domain(cases=cases, reference=_interpolated)
+    return compared(cases, _interpolated)
 
 
 @composite(domain=_resized(*range(len(_RESIZED))))
@@ -308,7 +303,7 @@ def _shuffle_reference(x: Any, upscale_factor: int) -> Any:
 
 def _factor(op: str, name: str, factor: Any) -> int:
     if not isinstance(factor, (int, np.integer)) or factor < 1:
-        raise ShapeError(f"{op}: expected a whole number from 1 as {name}, got {factor!r}", op=op, parameter=name)
+        raise ShapeError(f"{op}: expected a whole number from 1 as {name}, got {factor!r}", parameter=name)
     return int(factor)
 
 
@@ -319,20 +314,18 @@ def _apart(x: Tensor, lead: tuple[int, ...], block: tuple[int, ...], order: tupl
 
 
 @composite(
-    domain=Domain(
-        cases=lambda rng: iter(
+    domain=compared(
+        lambda rng: iter(
             [((rng.uniform(-1, 1, shape),), {"upscale_factor": 2}) for shape in ((2, 8, 3, 2), (4, 2, 3))]
         ),
-        reference=_shuffle_reference,
+        _shuffle_reference,
     )
 )
 def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     """Channels to pixels: (..., C r^2, H, W) gives (..., C, H r, W r) (Shi et al. 2016)."""
     r = _factor("pixel_shuffle", "upscale_factor", upscale_factor)
     if x.ndim < 3 or x.shape[-3] % (r * r):
-        raise ShapeError(
-            f"pixel_shuffle: x {x.shape}, upscale_factor {r}; expected (..., C * {r}^2, H, W)", op="pixel_shuffle"
-        )
+        raise ShapeError(f"pixel_shuffle: x {x.shape}, upscale_factor {r}; expected (..., C * {r}^2, H, W)")
     *lead, c, h, w = x.shape
     c //= r * r
     return _apart(x, tuple(lead), (c, r, r, h, w), (0, 3, 1, 4, 2), (*lead, c, h * r, w * r))
@@ -346,21 +339,18 @@ def _unshuffle_reference(x: Any, downscale_factor: int) -> Any:
 
 
 @composite(
-    domain=Domain(
-        cases=lambda rng: iter(
+    domain=compared(
+        lambda rng: iter(
             [((rng.uniform(-1, 1, shape),), {"downscale_factor": 2}) for shape in ((2, 2, 4, 6), (3, 2, 4))]
         ),
-        reference=_unshuffle_reference,
+        _unshuffle_reference,
     )
 )
 def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
     """Pixels to channels, the inverse of ``pixel_shuffle``: (..., C, H r, W r) gives (..., C r^2, H, W)."""
     r = _factor("pixel_unshuffle", "downscale_factor", downscale_factor)
     if x.ndim < 3 or x.shape[-2] % r or x.shape[-1] % r:
-        raise ShapeError(
-            f"pixel_unshuffle: x {x.shape}, downscale_factor {r}; expected (..., C, H * {r}, W * {r})",
-            op="pixel_unshuffle",
-        )
+        raise ShapeError(f"pixel_unshuffle: x {x.shape}, downscale_factor {r}; expected (..., C, H * {r}, W * {r})")
     *lead, c, h, w = x.shape
     h, w = h // r, w // r
     return _apart(x, tuple(lead), (c, h, r, w, r), (0, 2, 4, 1, 3), (*lead, c * r * r, h, w))

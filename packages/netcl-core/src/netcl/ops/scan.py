@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,10 @@ import numpy as np
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.layout import normalize_axes
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import Cases, compared
 from netcl.ops.ranked import Ranked
 from netcl.ops.table import METHOD, WRITTEN, as_dtype, computed, engine_of, floating
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 _LAYOUTS: tuple[tuple[tuple[int, ...], int], ...] = (
     ((7,), 0),
@@ -58,7 +55,7 @@ def _accumulated(kind: str, x: Tensor, dtype: Any, axis: int, reverse: bool, op:
     engine_of(op, x)
     wanted = canonical(dtype) if dtype is not None else x.dtype if is_floating(x.dtype) else "int64"
     if wanted == "bool":
-        raise DTypeError(f"{op}: expected numbers, got bool; write dtype='int64'", op=op)
+        raise DTypeError(f"{op}: expected numbers, got bool; write dtype='int64'")
     wide = wanted if is_floating(wanted) else "int64"
     return as_dtype(_scanned(kind, as_dtype(as_dtype(x, wanted), wide), None, axis, reverse, op), wanted)
 
@@ -80,7 +77,7 @@ def _sum_cases(rng: np.random.Generator) -> Cases:
     yield (rng.uniform(-2, 2, (130, 33)),), {"axis": 0, "reverse": True}
 
 
-@computed(amp="float32", domain=Domain(cases=_sum_cases, reference=_turned(np.cumsum)), forms=WRITTEN)
+@computed(amp="float32", domain=compared(_sum_cases, _turned(np.cumsum)), forms=WRITTEN)
 def cumsum(x: Tensor, axis: int, dtype: Any = None, reverse: bool = False) -> Tensor:
     """Returns y[i] = x[0] + .. + x[i] along ``axis``, or x[i] + .. + x[n - 1] with ``reverse``; x's shape.
 
@@ -106,7 +103,7 @@ def _product_reference(x: Any, axis: int) -> Any:
     return np.asarray(x) if np.ndim(x) == 0 else np.cumprod(x, axis)
 
 
-@computed(amp="float32", domain=Domain(cases=_product_cases, reference=_product_reference), forms=WRITTEN)
+@computed(amp="float32", domain=compared(_product_cases, _product_reference), forms=WRITTEN)
 def cumprod(x: Tensor, axis: int, dtype: Any = None) -> Tensor:
     """Returns y[i] = x[0] * .. * x[i] along ``axis``; x's shape. x is converted to ``dtype`` first (None: its own,
     int64 for integers and bool), the dtype of the result.
@@ -135,10 +132,7 @@ def _extremum_reference(accumulate: Any) -> Any:
     return reference
 
 
-@computed(
-    domain=Domain(cases=_extremum_cases, reference=_extremum_reference(np.maximum.accumulate), second=False),
-    forms=METHOD,
-)
+@computed(domain=compared(_extremum_cases, _extremum_reference(np.maximum.accumulate), second=False), forms=METHOD)
 def cummax(x: Tensor, axis: int) -> Ranked:
     """Returns the largest of x[0] .. x[i] along ``axis`` and its position, int64: of the last of equal elements.
 
@@ -147,10 +141,7 @@ def cummax(x: Tensor, axis: int) -> Ranked:
     return Ranked(*_scanned("max", x, None, axis, False, "cummax"))
 
 
-@computed(
-    domain=Domain(cases=_extremum_cases, reference=_extremum_reference(np.minimum.accumulate), second=False),
-    forms=METHOD,
-)
+@computed(domain=compared(_extremum_cases, _extremum_reference(np.minimum.accumulate), second=False), forms=METHOD)
 def cummin(x: Tensor, axis: int) -> Ranked:
     """Returns the smallest of x[0] .. x[i] along ``axis`` and its position, int64: of the last of equal elements.
 
@@ -170,7 +161,7 @@ def _float_cases(rng: np.random.Generator) -> Cases:
             yield (np.asarray(operands[0] + 3),), attributes
 
 
-@computed(amp="float32", domain=Domain(cases=_float_cases, reference=_logsumexp_reference), forms=METHOD)
+@computed(amp="float32", domain=compared(_float_cases, _logsumexp_reference), forms=METHOD)
 def logcumsumexp(x: Tensor, axis: int) -> Tensor:
     """Returns y[i] = log(exp(x[0]) + .. + exp(x[i])) along ``axis``, without overflow; floating dtypes."""
     (x,) = floating("logcumsumexp", x)
@@ -192,7 +183,7 @@ def _recurrence_reference(x: Any, decay: Any, axis: int = -1, reverse: bool = Fa
     return np.moveaxis(y[:: -1 if reverse else 1], 0, axis)
 
 
-@computed(amp="float32", domain=Domain(cases=_recurrence_cases, reference=_recurrence_reference))
+@computed(amp="float32", domain=compared(_recurrence_cases, _recurrence_reference))
 def linear_recurrence(x: Tensor, decay: Tensor, axis: int = -1, reverse: bool = False) -> Tensor:
     """Returns y[i] = x[i] + decay[i] * y[i - 1] along ``axis``, y[0] = x[0]; with ``reverse`` from the end: y[i] = x[i]
     + decay[i] * y[i + 1], y[n - 1] = x[n - 1].
@@ -202,8 +193,6 @@ def linear_recurrence(x: Tensor, decay: Tensor, axis: int = -1, reverse: bool = 
     """
     engine_of("linear_recurrence", x, decay)
     if x.shape != decay.shape:
-        raise ShapeError(
-            f"linear_recurrence: x {x.shape} and decay {decay.shape} have one shape", op="linear_recurrence"
-        )
+        raise ShapeError(f"linear_recurrence: x {x.shape} and decay {decay.shape} have one shape")
     x, decay = floating("linear_recurrence", x, decay)
     return _scanned("linear", x, decay, axis, reverse, "linear_recurrence")  # type: ignore[no-any-return]

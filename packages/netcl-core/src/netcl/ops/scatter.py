@@ -6,7 +6,7 @@ same bits on every run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,17 +17,14 @@ from netcl.core.engine.recording import host_read_allowed
 from netcl.core.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
 from netcl.core.expr import Index, Load, apply, cast, reduce
 from netcl.core.layout import contiguous_strides, normalize_axes
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import cast as cast_op
 from netcl.ops.elementwise import div, floor_divide, maximum, minimum, mul, neg
 from netcl.ops.index import cropped, index_select_grad, indices_on, per_element, take_at
 from netcl.ops.shape import expand, strided_copy, write_slice
 from netcl.ops.sort import sort
 from netcl.ops.table import METHOD, WRITTEN, OpFunction, composite, computed, engine_of, of_scalars
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
-
 
 # -- the rows that autograd has rules for ------------------------------------------------------------------------------
 
@@ -84,9 +81,8 @@ def _at_cases(rng: np.random.Generator) -> Cases:
 
 
 @computed(
-    domain=Domain(
-        cases=_at_cases,
-        reference=lambda x, index, source, axis, rows=True: _at_reference(x, index, source, axis, rows, False),
+    domain=compared(
+        _at_cases, lambda x, index, source, axis, rows=True: _at_reference(x, index, source, axis, rows, False)
     )
 )
 def put_at(
@@ -100,9 +96,8 @@ def put_at(
 
 @computed(
     dtypes="numbers",
-    domain=Domain(
-        cases=_at_cases,
-        reference=lambda x, index, source, axis, rows=True: _at_reference(x, index, source, axis, rows, True),
+    domain=compared(
+        _at_cases, lambda x, index, source, axis, rows=True: _at_reference(x, index, source, axis, rows, True)
     ),
 )
 def add_at(x: Tensor, index: Tensor, source: Tensor, axis: int, rows: bool = True, op: str = "add") -> Tensor:
@@ -127,7 +122,7 @@ def _last_cases(rng: np.random.Generator) -> Cases:
     yield (rng.integers(0, 3, (2, 6)),), {"axis": 1, "shape": (2, 3), "rows": False}
 
 
-@computed(domain=Domain(cases=_last_cases, reference=_last_reference, gradient=False))
+@computed(domain=compared(_last_cases, _last_reference, gradient=False))
 def last_at(index: Tensor, axis: int, shape: Any, rows: bool = True) -> Tensor:
     """Masks the indices that are the last to name their position: ``put_at`` keeps their source."""
     engine = engine_of("put", index)
@@ -153,7 +148,7 @@ def fitting(op: str, x: Tensor, source: Tensor) -> Tensor:
     if source.dtype == x.dtype:
         return source
     if promote(x.dtype, source.dtype) != x.dtype:
-        raise DTypeError(f"{op}: {source.dtype} values do not fit into {x.dtype}; convert with astype", op=op)
+        raise DTypeError(f"{op}: {source.dtype} values do not fit into {x.dtype}; convert with astype")
     return cast_op(source, dtype=x.dtype)  # type: ignore[no-any-return]
 
 
@@ -170,8 +165,7 @@ def _slices(op: str, x: Tensor, axis: int, index: Any, source: Any) -> tuple[int
     expected = (*x.shape[:at], *positions.shape, *x.shape[at + 1 :])
     if source.shape != expected:
         raise ShapeError(
-            f"{op}: source {source.shape} for index {positions.shape} on axis {axis} of {x.shape}; expected {expected}",
-            op=op,
+            f"{op}: source {source.shape} for index {positions.shape} on axis {axis} of {x.shape}; expected {expected}"
         )
     return at, positions, fitting(op, x, source)
 
@@ -186,12 +180,12 @@ def _index_add_reference(x: Any, axis: int, index: Any, source: Any, alpha: floa
 
 
 @composite(
-    domain=Domain(
-        cases=lambda rng: (
+    domain=compared(
+        lambda rng: (
             ((x, axis, index, source), {"alpha": alpha})
             for ((x, axis, index, source), _), alpha in zip(_slice_cases(rng), (-0.5, 1))
         ),
-        reference=_index_add_reference,
+        _index_add_reference,
     ),
     forms=WRITTEN,
 )
@@ -213,9 +207,8 @@ def _index_added(x: Tensor, axis: int, index: Any, source: Tensor, alpha: float)
 
 
 @composite(
-    domain=Domain(
-        cases=_slice_cases,
-        reference=lambda x, axis, index, source: _at_reference(x, np.asarray(index, int), source, axis, True, False),
+    domain=compared(
+        _slice_cases, lambda x, axis, index, source: _at_reference(x, np.asarray(index, int), source, axis, True, False)
     ),
     forms=WRITTEN,
 )
@@ -240,9 +233,7 @@ def _elements(op: str, x: Tensor, axis: int, index: Any, src: Any) -> tuple[int,
     if src.ndim == 0:
         src = expand(src, positions.shape)
     if src.ndim != positions.ndim or any(n < m for n, m in zip(src.shape, positions.shape)):
-        raise ShapeError(
-            f"{op}: src {src.shape} for index {positions.shape}; it has as many axes, and none shorter", op=op
-        )
+        raise ShapeError(f"{op}: src {src.shape} for index {positions.shape}; it has as many axes, and none shorter")
     return at, positions, cropped(fitting(op, x, src), positions.shape)
 
 
@@ -257,11 +248,7 @@ def _element_reference(x: Any, axis: int, index: Any, src: Any, add: bool) -> An
     return _at_reference(x, np.asarray(index, int), values, axis, False, add)
 
 
-@composite(
-    domain=Domain(
-        cases=_element_cases, reference=lambda x, axis, index, src: _element_reference(x, axis, index, src, False)
-    ),
-)
+@composite(domain=compared(_element_cases, lambda x, axis, index, src: _element_reference(x, axis, index, src, False)))
 @of_scalars("x index")
 def scatter(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
     """Returns x with src[.., i, ..] in place of [.., index[.., i, ..], ..] along ``axis``; of equal indices the last
@@ -274,16 +261,12 @@ def scatter(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
 
 
 @composite(
-    domain=Domain(
-        cases=_element_cases, reference=lambda x, axis, index, src: _element_reference(x, axis, index, src, True)
-    ),
+    domain=compared(_element_cases, lambda x, axis, index, src: _element_reference(x, axis, index, src, True)),
     forms=WRITTEN,
 )
 @of_scalars("x index")
 def scatter_add(x: Tensor, axis: int, index: Any, src: Any) -> Tensor:
-    """Returns x with src[.., i, ..] added at [.., index[.., i, ..], ..] along ``axis``, in the order of i; shapes as in
-    ``scatter``.
-    """
+    """Returns x with src[.., i, ..] added at [.., index[.., i, ..], ..] along ``axis``, i rising; see ``scatter``."""
     if x.dtype == "bool":
         return of_bools(scatter_add, x, axis, index, src)
     at, positions, values = _elements("scatter_add", x, axis, index, src)
@@ -329,7 +312,7 @@ def _marked(x: Tensor, index: Tensor, axis: int, value: float) -> Tensor:
     return put_at(x, index, filled, axis, False, "scatter_reduce")  # type: ignore[no-any-return]
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_reduce_cases, reference=_reduce_reference, second=False))
+@computed(dtypes="numbers", domain=compared(_reduce_cases, _reduce_reference, second=False))
 def reduce_at(x: Tensor, index: Tensor, source: Tensor, axis: int, how: str, include_self: bool = True) -> Tensor:
     """Returns x with the elements of ``source`` combined at [.., index[.., i, ..], ..] along ``axis``: sum, prod, mean,
     amax or amin, together with x's own element if ``include_self``. The same bits on every run.
@@ -397,12 +380,12 @@ def _how(op: str, reduce: str, allowed: tuple[str, ...]) -> str:
 
 
 @composite(
-    domain=Domain(
-        cases=lambda rng: (
+    domain=compared(
+        lambda rng: (
             ((x, at["axis"], index, source, at["how"]), {"include_self": at["include_self"]})
             for (x, index, source), at in _reduce_cases(rng)
         ),
-        reference=lambda x, axis, index, source, how, include_self: _reduce_reference(
+        lambda x, axis, index, source, how, include_self: _reduce_reference(
             x, np.asarray(index), source, axis, how, include_self
         ),
         second=False,
@@ -432,9 +415,9 @@ def _index_reduce_cases(rng: np.random.Generator) -> Cases:
 
 
 @composite(
-    domain=Domain(
-        cases=_index_reduce_cases,
-        reference=lambda x, axis, index, source, how, include_self=True: _reduce_reference(
+    domain=compared(
+        _index_reduce_cases,
+        lambda x, axis, index, source, how, include_self=True: _reduce_reference(
             x, np.broadcast_to(np.asarray(index)[:, None], source.shape), source, axis, how, include_self
         ),
         second=False,
@@ -451,7 +434,7 @@ def index_reduce(x: Tensor, axis: int, index: Any, source: Tensor, reduce: str, 
         return of_bools(index_reduce, x, axis, index, source, reduce, include_self=include_self)
     at, positions, values = _slices("index_reduce", x, axis, index, source)
     if positions.ndim != 1:
-        raise ShapeError(f"index_reduce: index {positions.shape}; expected (n,)", op="index_reduce")
+        raise ShapeError(f"index_reduce: index {positions.shape}; expected (n,)")
     column = positions._alias((1,) * at + positions.shape + (1,) * (x.ndim - at - 1))
     return reduce_at(x, expand(column, values.shape), values, at, how, include_self)  # type: ignore[no-any-return]
 
@@ -466,9 +449,7 @@ def _bincount_cases(rng: np.random.Generator) -> Cases:
 
 
 @composite(
-    domain=Domain(
-        cases=_bincount_cases, reference=lambda x, weights=None, minlength=0: np.bincount(x, weights, minlength)
-    ),
+    domain=compared(_bincount_cases, lambda x, weights=None, minlength=0: np.bincount(x, weights, minlength)),
     forms=METHOD,
 )
 def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
@@ -480,9 +461,9 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
     engine = engine_of("bincount", x, weights)
     if x.ndim != 1 or weights is not None and weights.shape != x.shape:
         shapes = f"x {x.shape}" + ("" if weights is None else f" and weights {weights.shape}")
-        raise ShapeError(f"bincount: {shapes}; expected one axis, of the same length", op="bincount")
+        raise ShapeError(f"bincount: {shapes}; expected one axis, of the same length")
     if is_floating(x.dtype) or x.dtype == "bool":
-        raise DTypeError(f"bincount: expected whole numbers, got {x.dtype}", op="bincount")
+        raise DTypeError(f"bincount: expected whole numbers, got {x.dtype}")
     host_read_allowed(engine)
     largest = -1
     if x.size:

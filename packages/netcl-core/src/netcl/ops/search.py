@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import index as as_index
 from typing import Any
 
@@ -15,9 +15,9 @@ from netcl.core.engine.recording import host_read_allowed
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Const, Index, Load, Scalar, apply, cast
 from netcl.core.layout import normalize_axes
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import (
     add,
     div,
@@ -46,8 +46,6 @@ from netcl.ops.shape import reshape
 from netcl.ops.sort import put_along_axis, sort
 from netcl.ops.table import METHOD, as_dtype, composite, computed, engine_of
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
-
 
 def _search_cases(rng: np.random.Generator) -> Cases:
     for right in (False, True):
@@ -65,7 +63,7 @@ def _search_reference(x: Any, values: Any, right: bool = False, side: str | None
     return np.stack([np.searchsorted(row, wanted, chosen) for row, wanted in zip(x, values)])
 
 
-@computed(domain=Domain(cases=_search_cases, reference=_search_reference, gradient=False))
+@computed(domain=compared(_search_cases, _search_reference, gradient=False))
 def searchsorted(
     sorted_sequence: Tensor,
     values: Tensor | float,
@@ -86,8 +84,7 @@ def searchsorted(
     if sorted_sequence.ndim == 0 or sorted_sequence.ndim > 1 and (needles.ndim == 0 or lead != wanted):
         raise ShapeError(
             f"searchsorted: a sequence {sorted_sequence.shape} for values {needles.shape}; expected (n,), or (..., n) "
-            "for (..., m)",
-            op="searchsorted",
+            "for (..., m)"
         )
     if side not in (None, "left", "right") or right and side == "left":
         raise ArgumentError(f"searchsorted: expected side left or right, in agreement with right={right}, got {side!r}")
@@ -105,13 +102,13 @@ def _as_tensor(values: Any, beside: Any) -> Any:
 
 
 @composite(
-    domain=Domain(
-        cases=lambda rng: (
+    domain=compared(
+        lambda rng: (
             ((v, s), attributes)
             for (s, v), attributes in _search_cases(rng)
             if s.ndim == 1 and "side" not in attributes
         ),
-        reference=lambda x, edges, right=False: np.searchsorted(edges, x, "right" if right else "left"),
+        lambda x, edges, right=False: np.searchsorted(edges, x, "right" if right else "left"),
         gradient=False,
     )
 )
@@ -122,7 +119,7 @@ def bucketize(x: Tensor | float, boundaries: Tensor, *, out_int32: bool = False,
     x = _as_tensor(x, boundaries)
     engine_of("bucketize", x, boundaries)
     if boundaries.ndim != 1:
-        raise ShapeError(f"bucketize: boundaries {boundaries.shape}; expected (n,)", op="bucketize")
+        raise ShapeError(f"bucketize: boundaries {boundaries.shape}; expected (n,)")
     return searchsorted(boundaries, x, out_int32=out_int32, right=right)  # type: ignore[no-any-return]
 
 
@@ -138,9 +135,7 @@ def _histogram_cases(rng: np.random.Generator) -> Cases:
     yield (rng.integers(0, 5, 100),), {"bins": 5, "range": (-0.5, 4.5)}
 
 
-@computed(
-    domain=Domain(cases=_histogram_cases, reference=lambda x, **kw: np.histogram(x, **kw), gradient=False), forms=METHOD
-)
+@computed(domain=compared(_histogram_cases, lambda x, **kw: np.histogram(x, **kw), gradient=False), forms=METHOD)
 def histogram(
     x: Tensor,
     bins: Any = 10,
@@ -165,7 +160,7 @@ def histogram(
     if isinstance(bins, Tensor) or np.ndim(bins):
         edges = as_dtype(bins, dtype) if isinstance(bins, Tensor) else engine.tensor(np.asarray(bins, "float64"), dtype)
         if edges.ndim != 1 or edges.size < 2:
-            raise ShapeError(f"histogram: edges {edges.shape}; expected one axis of two or more", op="histogram")
+            raise ShapeError(f"histogram: edges {edges.shape}; expected one axis of two or more")
     else:
         edges = _edges(engine, as_dtype(x, dtype), as_index(bins), range, dtype)
     counts = engine.sort("count", as_dtype(x, dtype), edges)
@@ -220,10 +215,7 @@ def _grid_reference(x: Any, weight: Any = None, bins: Any = 10, range: Any = Non
     return counted, *edges
 
 
-@composite(
-    name="histogram_grid",
-    domain=Domain(cases=_grid_cases, reference=_grid_reference, gradient=False),
-)
+@composite(name="histogram_grid", domain=compared(_grid_cases, _grid_reference, gradient=False))
 def histogram_grid(
     x: Tensor, weight: Tensor | None = None, bins: Any = 10, range: Any = None, density: bool = False
 ) -> tuple[Tensor, ...]:
@@ -231,17 +223,15 @@ def histogram_grid(
     op = "histogramdd"
     engine = engine_of(op, x, weight)
     if not is_floating(x.dtype):
-        raise DTypeError(
-            f"histogram_grid: expected floating dtypes, got {x.dtype}; convert with astype", op="histogram_grid"
-        )
+        raise DTypeError(f"histogram_grid: expected floating dtypes, got {x.dtype}; convert with astype")
     if x.ndim < 2 or x.shape[-1] == 0:
-        raise ShapeError(f"{op}: x {x.shape}; expected (..., D), D from 1", op=op)
+        raise ShapeError(f"{op}: x {x.shape}; expected (..., D), D from 1")
     x, count = x.detach(), x.shape[-1]
     rows = reshape(x, (x.size // count, count))
     each = [bins] * count if isinstance(bins, (int, np.integer)) else list(bins)
     bounds: list[Any] = [None] * count if range is None else [tuple(range[2 * d : 2 * d + 2]) for d in _numbers(count)]
     if len(each) != count or (range is not None and len(range) != 2 * count):
-        raise ShapeError(f"{op}: {len(each)} bins and range {range} for {count} axes", op=op)
+        raise ShapeError(f"{op}: {len(each)} bins and range {range} for {count} axes")
     edges, flat, inside = [], None, None
     for d, (number, bound) in enumerate(zip(each, bounds)):
         column = reshape(part(rows, 1, d, 1), (rows.shape[0],))
@@ -249,7 +239,7 @@ def histogram_grid(
             limit = number if isinstance(number, Tensor) else engine.tensor(np.asarray(number, "float64"), x.dtype)
             edge = as_dtype(limit.detach(), x.dtype)
             if edge.ndim != 1 or edge.size < 2:
-                raise ShapeError(f"{op}: edges {edge.shape}; expected one axis of two or more", op=op)
+                raise ShapeError(f"{op}: edges {edge.shape}; expected one axis of two or more")
         else:
             edge = _edges(engine, column, as_index(number), bound, x.dtype)
         last = edge.size - 2
@@ -287,9 +277,7 @@ def _member_cases(rng: np.random.Generator) -> Cases:
 
 
 @composite(
-    domain=Domain(
-        cases=_member_cases, reference=lambda x, tested, invert=False: np.isin(x, tested, invert=invert), gradient=False
-    )
+    domain=compared(_member_cases, lambda x, tested, invert=False: np.isin(x, tested, invert=invert), gradient=False)
 )
 def isin(
     elements: Tensor | float, test_elements: Tensor | float, *, assume_unique: bool = False, invert: bool = False
@@ -342,7 +330,7 @@ def _unique_reference(x: Any, return_inverse: bool = False, return_counts: bool 
     return results
 
 
-@composite(domain=Domain(cases=_unique_cases, reference=_unique_reference, gradient=False))
+@composite(domain=compared(_unique_cases, _unique_reference, gradient=False))
 def unique(
     x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Tensor | tuple[Tensor, ...]:
@@ -411,7 +399,7 @@ def _consecutive_cases(rng: np.random.Generator) -> Cases:
     yield (np.repeat(x, [2, 1, 1, 3], 0),), {"axis": 0, "return_counts": True}
 
 
-@composite(domain=Domain(cases=_consecutive_cases, reference=_consecutive, gradient=False), forms=METHOD)
+@composite(domain=compared(_consecutive_cases, _consecutive, gradient=False), forms=METHOD)
 def unique_consecutive(
     x: Tensor, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None
 ) -> Tensor | tuple[Tensor, ...]:

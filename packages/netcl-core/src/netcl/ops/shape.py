@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from operator import index as as_index
 from typing import Any
@@ -16,13 +16,13 @@ from netcl.core.engine.product import Block, Copies
 from netcl.core.engine.registry import engine_for
 from netcl.core.errors import ShapeError
 from netcl.core.layout import block_of, broadcast_shapes, contiguous_strides, normalize_axes, reduced_axes
-from netcl.core.ops_table.dispatch import Domain
+from netcl.core.ops_table.dispatch import Cases, Domain
 from netcl.core.storage import views
 from netcl.core.storage.views import Geometry, ViewStorage
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.table import METHOD, as_dtype, composite, computed, engine_of, multiplied, viewed
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 Axes = Any
 Shape = tuple[int, ...]
 
@@ -34,7 +34,7 @@ def sampled(function: Any, *cases: tuple[tuple[int, ...], dict[str, Any]]) -> Do
         for shape, attributes in cases:
             yield (rng.uniform(-2, 2, shape),), attributes
 
-    return Domain(cases=samples, reference=function)
+    return compared(samples, function)
 
 
 # -- the same storage --------------------------------------------------------------------------------------------------
@@ -47,8 +47,7 @@ def _resolved(shape: tuple[int, ...], wanted: Any) -> tuple[int, ...]:
         sizes[sizes.index(-1)] = total // known
     if builtins.min(sizes, default=0) < 0 or math.prod(sizes) != total:
         raise ShapeError(
-            f"reshape: {total} elements of shape {shape} do not fit shape {tuple(sizes)}; one length may be -1",
-            op="reshape",
+            f"reshape: {total} elements of shape {shape} do not fit shape {tuple(sizes)}; one length may be -1"
         )
     return tuple(sizes)
 
@@ -66,9 +65,7 @@ _resolved_of = lru_cache(maxsize=4096, typed=True)(_resolved)
     ),
 )
 def reshape(x: Tensor, shape: Any) -> Tensor:
-    """Returns the same storage with another shape of the same size; one length may be -1. Raises ShapeError, which
-    names both shapes.
-    """
+    """Returns the storage in another shape of the same size; a length may be -1. ShapeError names both shapes."""
     engine_of("reshape", x)
     wanted = _resolved_of(x.shape, shape) if type(shape) is tuple else _resolved(x.shape, shape)
     return views.reshaped(x, wanted)  # type: ignore[no-any-return]
@@ -92,9 +89,7 @@ def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         return reshape(x, (1,))  # type: ignore[no-any-return]
     (start,), (end,) = normalize_axes(start_dim, x.ndim, "flatten"), normalize_axes(end_dim, x.ndim, "flatten")
     if start > end:
-        raise ShapeError(
-            f"flatten: start_dim {start_dim} lies behind end_dim {end_dim} in shape {x.shape}", op="flatten"
-        )
+        raise ShapeError(f"flatten: start_dim {start_dim} lies behind end_dim {end_dim} in shape {x.shape}")
     return reshape(x, (*x.shape[:start], math.prod(x.shape[start : end + 1]), *x.shape[end + 1 :]))  # type: ignore[no-any-return]
 
 
@@ -191,9 +186,7 @@ def permute(x: Tensor, axes: Sequence[int]) -> Tensor:
     order = tuple(as_index(axis) for axis in axes)
     if len(order) != x.ndim:
         raise ShapeError(
-            f"permute: shape {x.shape} has {x.ndim} axes, and axes {order} names {len(order)}",
-            op="permute",
-            parameter="axes",
+            f"permute: shape {x.shape} has {x.ndim} axes, and axes {order} names {len(order)}", parameter="axes"
         )
     normalize_axes(order, x.ndim, "permute")
     return view(x, "permuted", order)
@@ -244,9 +237,7 @@ def expand(x: Tensor, shape: Sequence[int]) -> Tensor:
     lead = len(wanted) - x.ndim
     sizes = tuple(x.shape[a - lead] if size == -1 and a >= lead else size for a, size in enumerate(wanted))
     if lead < 0 or builtins.min(sizes, default=0) < 0 or broadcast_shapes((x.shape, sizes), "expand") != sizes:
-        raise ShapeError(
-            f"expand: shape {x.shape} does not broadcast to {tuple(wanted)}", op="expand", parameter="shape"
-        )
+        raise ShapeError(f"expand: shape {x.shape} does not broadcast to {tuple(wanted)}", parameter="shape")
     return view(x, "expanded", sizes)
 
 
@@ -275,13 +266,11 @@ def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_of
     if len(shape) != len(steps) or builtins.min((*shape, *steps, offset), default=0) < 0:
         raise ShapeError(
             f"as_strided: expected as many lengths as steps, none negative, got size {shape}, stride {steps} and "
-            f"storage_offset {offset}",
-            op="as_strided",
+            f"storage_offset {offset}"
         )
     if 0 not in shape and last >= x.size:
         raise ShapeError(
-            f"as_strided: size {shape}, stride {steps} and storage_offset {offset} reach element {last} of {x.size}",
-            op="as_strided",
+            f"as_strided: size {shape}, stride {steps} and storage_offset {offset} reach element {last} of {x.size}"
         )
     return view(contiguous(x), "strided", shape, steps, offset)
 
@@ -308,9 +297,7 @@ def windows(x: Tensor, axis: int, size: int, step: int) -> Tensor:
     (at,) = normalize_axes(axis, x.ndim, "unfold")
     length = x.shape[at]
     if not 0 <= size <= length or step <= 0:
-        raise ShapeError(
-            f"unfold: windows of {size} elements, {step} apart, along an axis of length {length}", op="unfold"
-        )
+        raise ShapeError(f"unfold: windows of {size} elements, {step} apart, along an axis of length {length}")
     return view(x, "windows", at, size, step)
 
 
@@ -379,9 +366,7 @@ def write_slice(x: Tensor, target: Tensor, starts: Sequence[int], steps: Sequenc
 
 @computed(domain=sampled(lambda x: x, ((2, 3), {}), ((), {}), ((0, 2), {})))
 def transfer(x: Tensor, queue: Any = None) -> Tensor:
-    """Returns a copy of x on another queue, through the host if that belongs to another device; None is the active
-    device. ``Tensor.to`` calls it.
-    """
+    """Returns a copy of x on another queue (None: the active device's), perhaps through the host, for ``Tensor.to``."""
     engine_of("transfer", x)
     return engine_for(queue).receive(x)
 
@@ -398,7 +383,7 @@ def _blocks(shapes: tuple[Shape, ...], at: int) -> tuple[Shape, tuple[Block, ...
     first = shapes[0]
     for shape in shapes:
         if (*shape[:at], *shape[at + 1 :]) != (*first[:at], *first[at + 1 :]) or len(shape) != len(first):
-            raise ShapeError(f"cat: shapes {' and '.join(map(str, shapes))} differ beyond axis {at}", op="cat")
+            raise ShapeError(f"cat: shapes {' and '.join(map(str, shapes))} differ beyond axis {at}")
     whole = (*first[:at], builtins.sum(shape[at] for shape in shapes), *first[at + 1 :])
     strides, start, blocks = contiguous_strides(whole), 0, []
     for shape in shapes:
@@ -417,11 +402,11 @@ def _copies(*tensors: Tensor, axis: int = 0) -> Copies | None:
     return Copies(whole, first.dtype, blocks)
 
 
-@multiplied(_copies, domain=Domain(cases=_concatenate_cases, reference=lambda *xs, axis=0: np.concatenate(xs, axis)))
+@multiplied(_copies, domain=compared(_concatenate_cases, lambda *xs, axis=0: np.concatenate(xs, axis)))
 def concatenate(*tensors: Tensor, axis: int = 0) -> Tensor:
     """Returns the tensors concatenated along ``axis``; all other lengths must be equal. dtypes are promoted."""
     if not tensors:
-        raise ShapeError("cat: there is no tensor to join", op="cat")
+        raise ShapeError("cat: there is no tensor to join")
     engine = engine_of("cat", *tensors)
     (at,) = normalize_axes(axis, tensors[0].ndim, "cat")
     whole, blocks = _blocks(tuple([x.shape for x in tensors]), at)
@@ -434,10 +419,10 @@ def concatenate(*tensors: Tensor, axis: int = 0) -> Tensor:
 
 
 # cat and stack take a list, so their gradients are tested by concatenate's row.
-_LISTS = Domain(
+_LISTS = compared(
+    lambda rng: iter([(([rng.uniform(-2, 2, (2, 3)), rng.uniform(-2, 2, (2, 3))],), {"axis": 1})]),
+    np.concatenate,
     gradient=False,
-    cases=lambda rng: iter([(([rng.uniform(-2, 2, (2, 3)), rng.uniform(-2, 2, (2, 3))],), {"axis": 1})]),
-    reference=np.concatenate,
 )
 
 
@@ -452,11 +437,11 @@ def cat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     return concatenate(*whole, axis=axis).astype(promote(*(x.dtype for x in tensors)))  # type: ignore[no-any-return]
 
 
-@composite(domain=Domain(gradient=False, cases=_LISTS.cases, reference=np.stack))
+@composite(domain=compared(_LISTS.cases, np.stack, gradient=False))
 def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """Returns the tensors of a list, all of one shape, along a new axis."""
     if len({x.shape for x in tensors}) > 1:
-        raise ShapeError(f"stack: shapes {' and '.join(str(x.shape) for x in tensors)} are not one shape", op="stack")
+        raise ShapeError(f"stack: shapes {' and '.join(str(x.shape) for x in tensors)} are not one shape")
     (at,) = normalize_axes(axis, tensors[0].ndim + 1 if tensors else 1, "stack")
     rows_table = views.rows_of_one(tensors) if at == 0 and tensors and tensors[0].engine.recording is None else None
     if rows_table is not None:

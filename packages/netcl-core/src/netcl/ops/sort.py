@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from operator import index as as_index
 from typing import Any
 
@@ -12,9 +12,9 @@ import numpy as np
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import ArgumentError, AxisError, ShapeError
 from netcl.core.layout import normalize_axes
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.ops.arrange import part
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import eq, isnan, lerp, logical_and, logical_or, ne, sub, where
 from netcl.ops.index import gather
 from netcl.ops.ranked import Ranked
@@ -23,8 +23,6 @@ from netcl.ops.reduce import argmax
 from netcl.ops.scan import cummax
 from netcl.ops.shape import concatenate, permute, reshape, squeeze, stack
 from netcl.ops.table import METHOD, composite, computed, engine_of, floating
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 _LAYOUTS: tuple[tuple[tuple[int, ...], int], ...] = (
     ((7,), 0),
@@ -82,9 +80,7 @@ def _back(x: Tensor, axis: int) -> Tensor:
     return permute(x, [*range(axis), x.ndim - 1, *range(axis, x.ndim - 1)])  # type: ignore[no-any-return]
 
 
-@computed(
-    domain=Domain(cases=_cases, reference=lambda x, axis=-1, descending=False: _sort_reference(x, axis, descending)[0])
-)
+@computed(domain=compared(_cases, lambda x, axis=-1, descending=False: _sort_reference(x, axis, descending)[0]))
 def sorted_values(x: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
     """Returns the values of ``sort``, in less time than with positions."""
     engine = engine_of("sorted_values", x)
@@ -95,24 +91,20 @@ def sorted_values(x: Tensor, axis: int = -1, descending: bool = False) -> Tensor
 
 
 def _sorted(op: str, x: Tensor, axis: int, size: int | None, descending: bool) -> Ranked:
-    """Returns the first ``size`` (None: all) in order along ``axis``, and their positions; a 0-d tensor is one
-    position.
-    """
+    """Returns the first ``size`` (None: all) in order along ``axis``, and their positions; 0-d is one position."""
     engine = engine_of(op, x)
     (at,) = normalize_axes(axis, max(x.ndim, 1), op)
     rows = _last(x, at) if x.ndim else x._alias((1,))
     extent = rows.shape[-1]
     if size is not None and not 0 <= size <= extent:
-        raise ShapeError(
-            f"{op}: k {size} of {extent} elements along axis {axis} of shape {x.shape}", op=op, parameter="k"
-        )
+        raise ShapeError(f"{op}: k {size} of {extent} elements along axis {axis} of shape {x.shape}", parameter="k")
     values, indices = engine.sort("sort", rows, size=extent if size is None else size, descending=descending)
     if x.ndim == 0 and size != 0:
         return Ranked(values._alias(()), indices._alias(()))
     return Ranked(_back(values, at), _back(indices, at))
 
 
-@computed(domain=Domain(cases=_cases, reference=_sort_reference), forms=METHOD)
+@computed(domain=compared(_cases, _sort_reference), forms=METHOD)
 def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = True) -> Ranked:
     """Returns the elements along ``axis`` in order, and the positions they come from, int64; both of x's shape.
 
@@ -122,10 +114,8 @@ def sort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = Tru
 
 
 @composite(
-    domain=Domain(
-        cases=_cases,
-        reference=lambda x, axis=-1, descending=False: _sort_reference(x, axis, descending)[1],
-        gradient=False,
+    domain=compared(
+        _cases, lambda x, axis=-1, descending=False: _sort_reference(x, axis, descending)[1], gradient=False
     ),
     forms=METHOD,
 )
@@ -152,7 +142,7 @@ def _topk_reference(x: Any, k: int, axis: int = -1, largest: bool = True) -> Any
     return tuple(np.take(part, np.arange(k), axis) for part in _sort_reference(x, axis, largest))
 
 
-@computed(domain=Domain(cases=_topk_cases, reference=_topk_reference), forms=METHOD)
+@computed(domain=compared(_topk_cases, _topk_reference), forms=METHOD)
 def topk(x: Tensor, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> Ranked:
     """Returns the ``k`` largest (or smallest) along ``axis`` and their positions, int64: x's shape with k for the axis.
 
@@ -173,7 +163,7 @@ def _put_reference(x: Any, index: Any, axis: int, shape: Any) -> Any:
     return out
 
 
-@computed(domain=Domain(cases=_put_cases, reference=_put_reference))
+@computed(domain=compared(_put_cases, _put_reference))
 def put_along_axis(x: Tensor, index: Tensor, axis: int, shape: Any) -> Tensor:
     """Zeros of ``shape`` with x[.., i, ..] at [.., index[.., i, ..], ..] along ``axis``; no position occurs twice,
     int64.
@@ -186,9 +176,7 @@ def put_along_axis(x: Tensor, index: Tensor, axis: int, shape: Any) -> Tensor:
     (at,) = normalize_axes(axis, max(len(wanted), 1), "put_along_axis")
     beside = [size for a, size in enumerate(wanted) if a != at] == [size for a, size in enumerate(x.shape) if a != at]
     if x.shape != index.shape or len(wanted) != x.ndim or not beside:
-        raise ShapeError(
-            f"put_along_axis: x {x.shape} and index {index.shape} along axis {axis} of {wanted}", op="put_along_axis"
-        )
+        raise ShapeError(f"put_along_axis: x {x.shape} and index {index.shape} along axis {axis} of {wanted}")
     if not wanted:
         return x._alias(())
     return _back(engine.sort("put", _last(x, at), _last(index, at), size=wanted[at]), at)
@@ -212,37 +200,33 @@ def _kth_index_cases(rng: np.random.Generator) -> Cases:
 
 
 @computed(
-    domain=Domain(
-        cases=_kth_index_cases,
-        reference=lambda x, position, axis: np.take_along_axis(np.argsort(x, axis, kind="stable"), position, axis),
+    domain=compared(
+        _kth_index_cases,
+        lambda x, position, axis: np.take_along_axis(np.argsort(x, axis, kind="stable"), position, axis),
         gradient=False,
-    ),
+    )
 )
 def kth_index(x: Tensor, position: Tensor, axis: int = -1) -> Tensor:
-    """Returns the index along ``axis`` of the element that ``sort`` puts at ``position``: both int64, x's shape with
-    length one on the axis.
-    """
+    """Returns the index along ``axis`` of the element that ``sort`` puts at ``position``: both int64, 1 on the axis."""
     engine = engine_of("kth_index", x, position)
     (at,) = normalize_axes(axis, max(x.ndim, 1), "kth_index")
     if not x.ndim:
         return position
     expected = tuple(1 if a == at else size for a, size in enumerate(x.shape))
     if position.shape != expected:
-        raise ShapeError(f"kth_index: position {position.shape} for x {x.shape}; expected {expected}", op="kth_index")
+        raise ShapeError(f"kth_index: position {position.shape} for x {x.shape}; expected {expected}")
     return _back(engine.sort("kth", _last(x, at), _last(position, at)), at)
 
 
-@composite(domain=Domain(cases=_kth_cases, reference=_kth_reference), forms=METHOD)
+@composite(domain=compared(_kth_cases, _kth_reference), forms=METHOD)
 def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> Ranked:
-    """Returns the ``k``-th smallest along ``axis``, from 1, and its position, int64. Raises ShapeError if k is not in
-    1..n.
-    """
+    """Returns the ``k``-th smallest along ``axis``, from 1, and its position, int64. ShapeError unless k is in 1..n."""
     engine = engine_of("kthvalue", x)
     (at,) = normalize_axes(axis, max(x.ndim, 1), "kthvalue")
     if x.ndim and not x.shape[at]:
-        raise AxisError(f"kthvalue: no elements along axis {axis} of shape {x.shape}", op="kthvalue")
+        raise AxisError(f"kthvalue: no elements along axis {axis} of shape {x.shape}")
     if not 1 <= as_index(k) <= (x.shape[at] if x.ndim else 1):
-        raise ShapeError(f"kthvalue: k {k} along axis {axis} of shape {x.shape}", op="kthvalue", parameter="k")
+        raise ShapeError(f"kthvalue: k {k} along axis {axis} of shape {x.shape}", parameter="k")
     position = engine.empty(x.shape and (*x.shape[:at], 1, *x.shape[at + 1 :]), "int64")
     engine.fill(position, as_index(k) - 1)
     return _picked(x, kth_index(x, position, at), at, keepdims)
@@ -269,7 +253,7 @@ def _median_reference(x: Any, axis: int | None = None, keepdims: bool = False) -
     return _kth_reference(x, (x.shape[axis] - 1) // 2 + 1, axis, keepdims)
 
 
-@composite(domain=Domain(cases=_median_cases, reference=_median_reference), forms=METHOD)
+@composite(domain=compared(_median_cases, _median_reference), forms=METHOD)
 def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor | Ranked:
     """Returns the median along ``axis`` and its position, int64; for None only the median of all elements.
 
@@ -291,7 +275,7 @@ def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Tensor
     (at,) = normalize_axes(axis, max(x.ndim, 1), "median")
     extent = x.shape[at] if x.ndim else 1
     if extent == 0:
-        raise AxisError(f"median: no elements along axis {axis} of shape {x.shape}", op="median")
+        raise AxisError(f"median: no elements along axis {axis} of shape {x.shape}")
     if not x.ndim or not is_floating(x.dtype):
         return kthvalue(x, (extent - 1) // 2 + 1, at, keepdims)  # type: ignore[no-any-return]
     # NaN is the largest, so a row that contains one has it at the end.
@@ -314,7 +298,7 @@ def _mode_cases(rng: np.random.Generator) -> Cases:
     yield (np.floor(rng.uniform(0, 3, (5, 2))),), {"axis": 0}
 
 
-@composite(domain=Domain(cases=_mode_cases, reference=_modes, gradient=False), forms=METHOD)
+@composite(domain=compared(_mode_cases, _modes, gradient=False), forms=METHOD)
 def mode(x: Tensor, axis: int = -1, keepdims: bool = False) -> Ranked:
     """Returns the most frequent element along ``axis``, the smallest of several such, and the last of its positions,
     int64.
@@ -324,7 +308,7 @@ def mode(x: Tensor, axis: int = -1, keepdims: bool = False) -> Ranked:
     (at,) = normalize_axes(axis, max(x.ndim, 1), "mode")
     extent = x.shape[at] if x.ndim else 1
     if extent == 0:
-        raise AxisError(f"mode: no elements along axis {axis} of shape {x.shape}", op="mode")
+        raise AxisError(f"mode: no elements along axis {axis} of shape {x.shape}")
     ordered = sort(x, at)
     if not x.ndim:
         return ordered  # type: ignore[no-any-return]
@@ -360,7 +344,7 @@ _PLACES: dict[str, Callable[[float], tuple[int, float]]] = {
 }
 
 
-@composite(domain=Domain(cases=_quantile_cases, reference=_quantile_reference), forms=METHOD)
+@composite(domain=compared(_quantile_cases, _quantile_reference), forms=METHOD)
 def quantile(
     x: Tensor, q: Any, axis: int | None = None, keepdims: bool = False, interpolation: str = "linear"
 ) -> Tensor:
@@ -385,7 +369,7 @@ def quantile(
             f"quantile: expected q in [0, 1] and interpolation of {', '.join(_PLACES)}, got {q} and {interpolation!r}"
         )
     if extent == 0:
-        raise ShapeError(f"quantile: no elements along axis {axis} of shape {x.shape}", op="quantile")
+        raise ShapeError(f"quantile: no elements along axis {axis} of shape {x.shape}")
     values = sorted_values(x, at)
     largest = part(values, at, extent - 1, 1)
     quantiles = []

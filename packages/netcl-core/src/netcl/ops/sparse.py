@@ -15,12 +15,11 @@ import numpy as np
 
 from netcl.core.dtypes import promote
 from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
 from netcl.core.tensor.sparse_pattern import Pattern
+from netcl.ops.domains import Cases, compared
 from netcl.ops.table import as_dtype, computed, engine_of
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 Parts = Sequence[Tensor]
 
 
@@ -47,7 +46,7 @@ def _matmul_reference(values: Any, dense: Any, here: Any, there: Any) -> Any:
     return out
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_matmul_cases, reference=_matmul_reference))
+@computed(dtypes="numbers", domain=compared(_matmul_cases, _matmul_reference))
 def csr_matmul(values: Tensor, dense: Tensor, here: Parts, there: Parts) -> Tensor:
     """Returns the product of a matrix in CSR, elements ``values`` (count,), and ``dense`` (n, width). The elements of
     each row are added in their order: the same bits on every run. Dtypes are promoted; 16-bit floats are accumulated in
@@ -56,7 +55,7 @@ def csr_matmul(values: Tensor, dense: Tensor, here: Parts, there: Parts) -> Tens
     starts, columns = here[0], here[1]
     engine = engine_of("csr_matmul", values, dense, starts, columns)
     if dense.ndim != 2:
-        raise ShapeError(f"csr_matmul: expected a matrix as dense operand, got shape {dense.shape}", op="csr_matmul")
+        raise ShapeError(f"csr_matmul: expected a matrix as dense operand, got shape {dense.shape}")
     dtype = promote(values.dtype, dense.dtype)
     result: Tensor = engine.sparse_rows(as_dtype(values, dtype), columns, starts, as_dtype(dense, dtype))
     return result
@@ -72,12 +71,12 @@ def _sampled_reference(a: Any, b: Any, here: Any, there: Any) -> Any:
     return np.sum(a[here[2]] * b[here[1]], axis=1)
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_sampled_cases, reference=_sampled_reference))
+@computed(dtypes="numbers", domain=compared(_sampled_cases, _sampled_reference))
 def sampled_matmul(a: Tensor, b: Tensor, here: Parts, there: Parts) -> Tensor:
     """Returns the elements (count,) of a @ b.T at a pattern's positions, a (rows, width) and b (columns, width)."""
     engine = engine_of("sampled_matmul", a, b, here[1], here[2])
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
-        raise ShapeError(f"sampled_matmul: shapes {a.shape} and {b.shape} do not fit", op="sampled_matmul")
+        raise ShapeError(f"sampled_matmul: shapes {a.shape} and {b.shape} do not fit")
     dtype = promote(a.dtype, b.dtype)
     result: Tensor = engine.sparse_pairs(as_dtype(a, dtype), as_dtype(b, dtype), here[2], here[1])
     return result

@@ -11,9 +11,8 @@ from netcl.core.errors import ArgumentError, ShapeError
 from netcl.core.expr import Expr, apply, special
 from netcl.core.expr import cast as cast_expr
 from netcl.core.expr.prims import digamma as digamma_of
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
-from netcl.ops.domains import few
+from netcl.ops.domains import compared, few
 from netcl.ops.series import floating
 from netcl.ops.table import WRITTEN, WRITTEN_TOO, OpFunction, composite, elementwise, expression
 
@@ -51,7 +50,7 @@ def _digamma_cases(rng: np.random.Generator) -> Any:
     yield (np.concatenate([rng.uniform(0.2, 1.3, 20), rng.uniform(1.6, 20, 20), rng.uniform(-1.9, -1.1, 9)]),), {}
 
 
-@expression(domain=Domain(cases=_digamma_cases, reference=_digamma_reference), forms=WRITTEN)
+@expression(domain=compared(_digamma_cases, _digamma_reference), forms=WRITTEN)
 def digamma(x: Expr) -> Expr:
     """Returns the derivative of ``lgamma``; NaN at -1, -2, ..., -inf at 0."""
     return digamma_of(floating(x))
@@ -186,7 +185,7 @@ def _polygamma_cases(rng: np.random.Generator) -> Any:
         yield (np.concatenate([x, rng.uniform(-1.8, -1.2, 5)]) if n < 2 else x,), {"n": n}
 
 
-@expression(amp="float32", domain=Domain(cases=_polygamma_cases, reference=lambda x, n: _polygamma_reference(n, x)))
+@expression(amp="float32", domain=compared(_polygamma_cases, lambda x, n: _polygamma_reference(n, x)))
 def polygamma_of(x: Expr, n: int) -> Expr:
     """Returns ``polygamma``, with its operand first."""
     if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n <= _MOST_DERIVATIVES:
@@ -197,9 +196,7 @@ def polygamma_of(x: Expr, n: int) -> Expr:
 
 @composite(
     amp="float32",
-    domain=Domain(
-        cases=lambda rng: (((at["n"], x), {}) for (x,), at in _polygamma_cases(rng)), reference=_polygamma_reference
-    ),
+    domain=compared(lambda rng: (((at["n"], x), {}) for (x,), at in _polygamma_cases(rng)), _polygamma_reference),
 )
 def polygamma(n: int, x: Tensor) -> Tensor:
     """Returns the n-th derivative of ``digamma``, n from 0 to 150. Raises ValueError for another n."""
@@ -212,15 +209,11 @@ def _multigammaln(x: Any, p: int) -> Any:
 
 @expression(
     amp="float32",
-    domain=Domain(
-        cases=lambda rng: iter([((rng.uniform(2.2, 9, (3, 5)),), {"p": p}) for p in (1, 3)]), reference=_multigammaln
-    ),
+    domain=compared(lambda rng: iter([((rng.uniform(2.2, 9, (3, 5)),), {"p": p}) for p in (1, 3)]), _multigammaln),
     forms="x.mvlgamma x.mvlgamma_",
 )
 def multigammaln(x: Expr, p: int) -> Expr:
-    """Returns the logarithm of the multivariate gamma function of dimension ``p``, for x > (p - 1) / 2. Raises
-    ShapeError for a p below 1.
-    """
+    """Returns the log multivariate gamma function of dimension ``p``, for x > (p - 1) / 2. ShapeError for p < 1."""
     if not 1 <= p <= _MOST_DIMENSIONS:
         text = f"multigammaln: p {p} is a dimension, from 1 to {_MOST_DIMENSIONS}"
         raise ShapeError(text, op="multigammaln", parameter="p")

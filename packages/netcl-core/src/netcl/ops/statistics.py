@@ -12,9 +12,10 @@ from netcl.core.dtypes import is_floating, promote
 from netcl.core.errors import ArgumentError, DTypeError, ShapeError
 from netcl.core.expr import Expr, apply
 from netcl.core.layout import normalize_axes
-from netcl.core.ops_table.dispatch import Domain, Space
+from netcl.core.ops_table.dispatch import Space
 from netcl.core.process.user_frame import level_outside
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import compared
 from netcl.ops.elementwise import cast, clamp, div, mul, sqrt, sub
 from netcl.ops.linalg import matmul
 from netcl.ops.matrix import diagonal
@@ -37,18 +38,12 @@ def _weights(op: str, name: str, x: Tensor, weights: Tensor | None, floating: bo
     if weights is None:
         return
     if weights.ndim > 1 or weights.size != x.shape[-1]:
-        raise ShapeError(f"{op}: {name} {weights.shape} for {x.shape[-1:]} observations", op=op, parameter=name)
+        raise ShapeError(f"{op}: {name} {weights.shape} for {x.shape[-1:]} observations", parameter=name)
     if is_floating(weights.dtype) != floating or weights.dtype == "bool":
-        raise DTypeError(
-            f"{op}: expected {'floats' if floating else 'whole numbers'} as {name}, got {weights.dtype}", op=op
-        )
+        raise DTypeError(f"{op}: expected {'floats' if floating else 'whole numbers'} as {name}, got {weights.dtype}")
 
 
-@composite(
-    amp="float32",
-    domain=Domain(cases=_cov_cases, reference=lambda x, correction=1: np.cov(x, ddof=correction)),
-    forms=METHOD,
-)
+@composite(amp="float32", domain=compared(_cov_cases, lambda x, correction=1: np.cov(x, ddof=correction)), forms=METHOD)
 def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
     """Returns the covariances of the rows of x (variables, observations): (variables, variables); 0-d for a vector or
     one row.
@@ -58,7 +53,7 @@ def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweig
     """
     engine_of("cov", x, fweights, aweights)
     if x.ndim > 2:
-        raise ShapeError(f"cov: expected (variables, observations) or a vector, got shape {x.shape}", op="cov")
+        raise ShapeError(f"cov: expected (variables, observations) or a vector, got shape {x.shape}")
     rows = reshape(x, (1, -1)) if x.ndim < 2 else x
     _weights("cov", "fweights", rows, fweights, False)
     _weights("cov", "aweights", rows, aweights, True)
@@ -88,9 +83,7 @@ def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweig
 
 
 @composite(
-    amp="float32",
-    domain=Domain(cases=lambda rng: iter([((rng.uniform(-2, 2, (3, 7)),), {})]), reference=np.corrcoef),
-    forms=METHOD,
+    amp="float32", domain=compared(lambda rng: iter([((rng.uniform(-2, 2, (3, 7)),), {})]), np.corrcoef), forms=METHOD
 )
 def corrcoef(x: Tensor) -> Tensor:
     """Returns the correlations of the rows of x (variables, observations), in [-1, 1]; 1, 0-d, for a vector."""
@@ -116,7 +109,7 @@ def _renorm_cases(rng: np.random.Generator) -> Any:
     yield (rng.uniform(-1, 1, (2, 3, 4)),), {"p": 1, "axis": -1, "maxnorm": 2.9}
 
 
-@expression(name="renormed", amp="float32", domain=Domain(cases=_renorm_cases, reference=_renorm, second=False))
+@expression(name="renormed", amp="float32", domain=compared(_renorm_cases, _renorm, second=False))
 def renormed(x: Expr, p: Any, axis: int, maxnorm: Any, *, space: Space) -> Expr:
     """Returns ``renorm`` of checked arguments."""
     at = space.axis(axis)
@@ -124,16 +117,15 @@ def renormed(x: Expr, p: Any, axis: int, maxnorm: Any, *, space: Space) -> Expr:
     return apply("where", size > maxnorm, x * (maxnorm / (size + 1e-7)), x)
 
 
-@composite(amp="float32", domain=Domain(cases=_renorm_cases, reference=_renorm, second=False), forms=WRITTEN)
+@composite(amp="float32", domain=compared(_renorm_cases, _renorm, second=False), forms=WRITTEN)
 def renorm(x: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
     """Returns x with each slice at one position of ``axis`` scaled to the p-norm ``maxnorm``, if its norm is larger."""
     engine_of("renorm", x)
     if not is_floating(x.dtype):
-        raise DTypeError(f"renorm: expected floating dtypes, got {x.dtype}; convert with astype", op="renorm")
+        raise DTypeError(f"renorm: expected floating dtypes, got {x.dtype}; convert with astype")
     if x.ndim < 2 or p <= 0 or maxnorm < 0:
         raise ShapeError(
-            f"renorm: expected two axes or more, p > 0 and maxnorm >= 0, got {x.shape}, p {p}, maxnorm {maxnorm}",
-            op="renorm",
+            f"renorm: expected two axes or more, p > 0 and maxnorm >= 0, got {x.shape}, p {p}, maxnorm {maxnorm}"
         )
     normalize_axes(axis, x.ndim, "renorm")
     return renormed(x, p, axis, float(maxnorm))  # type: ignore[no-any-return]
@@ -151,9 +143,9 @@ def _histc_cases(rng: np.random.Generator) -> Any:
 
 @computed(
     dtypes="floating",
-    domain=Domain(
-        cases=_histc_cases,
-        reference=lambda x, bins=100, min=0, max=0: np.histogram(x, bins, None if min == max else (min, max))[0] * 1.0,
+    domain=compared(
+        _histc_cases,
+        lambda x, bins=100, min=0, max=0: np.histogram(x, bins, None if min == max else (min, max))[0] * 1.0,
         gradient=False,
     ),
     forms=METHOD,

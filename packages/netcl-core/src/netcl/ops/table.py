@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from netcl.core.dtypes import FLOATING, is_floating, promote
+from netcl.core.engine.protocol import DeviceBackend
 from netcl.core.engine.registry import ensure_same_backend
 from netcl.core.errors import DTypeError
 from netcl.core.expr import Load
@@ -16,9 +17,6 @@ from netcl.core.layout import reduced_axes
 from netcl.core.ops_table.dispatch import Domain, OpRow, call, caller, make_row, register_op
 from netcl.core.tensor import Tensor
 from netcl.ops.signatures import Signed
-
-if TYPE_CHECKING:
-    from netcl.core.engine.protocol import DeviceBackend
 
 Shape = tuple[int, ...]
 
@@ -67,9 +65,7 @@ def elementwise(
     forms: str = "",
     **attributes: Any,
 ) -> OpFunction:
-    """Makes an op from the text of its expression over v0.. (``expr.parse``); attributes with float defaults may appear
-    in it.
-    """
+    """Makes an op from its expression's text over v0.. (``expr.parse``); attributes with float defaults may appear."""
     parameters = [f"{operand}: Expr" for operand in operands.split()]
     parameters += [f"{key}: float = {value!r}" for key, value in attributes.items()]
     namespace: dict[str, Any] = {}
@@ -90,9 +86,7 @@ def expression(
     name: str = "",
     forms: str = "",
 ) -> Callable[[Callable[..., Any]], OpFunction]:
-    """Decorates a builder: it gets expressions for its operands and returns the result's expression, or a tuple of
-    them.
-    """
+    """Decorates a builder: it gets expressions for its operands and returns that of the result, or a tuple of them."""
 
     def decorate(builder: Callable[..., Any]) -> OpFunction:
         fields: dict[str, Any] = {"domain": domain or Domain(), "amp": amp, "shapes": shapes, "forms": forms}
@@ -153,9 +147,7 @@ def multiplied(
 def composite(
     *, domain: Domain | None = None, amp: str = "widest", name: str = "", doc: str = "", forms: str = ""
 ) -> Callable[[Callable[..., Any]], OpFunction]:
-    """Decorates a plain function over other ops: while recording it is recorded op by op, else it
-    is a chain of calls.
-    """
+    """Decorates a plain function over other ops: it is recorded op by op, else a chain of calls."""
 
     def decorate(function: Callable[..., Any]) -> OpFunction:
         function.__doc__ = doc or function.__doc__
@@ -206,9 +198,7 @@ def scalar(shape: Shape, operands: Sequence[Shape], attributes: Mapping[str, Any
 
 
 def engine_of(op: str, *operands: Any) -> DeviceBackend:
-    """Returns the one engine of all tensors (None is skipped); raises TypeError for other types, BackendMismatchError
-    for two engines.
-    """
+    """Returns the engine of all tensors (None is skipped); TypeError for others, BackendMismatchError for several."""
     if len(operands) == 1 and isinstance(operands[0], Tensor):
         return operands[0].engine
     for operand in operands:
@@ -224,22 +214,18 @@ def engine_of(op: str, *operands: Any) -> DeviceBackend:
 
 
 def as_dtype(x: Tensor, dtype: str) -> Tensor:
-    """Returns ``x`` converted on its engine, or itself if it has the dtype; never recorded: for use inside computed
-    ops.
-    """
+    """Returns ``x`` converted on its engine, or itself if it has the dtype; never recorded: for computed ops."""
     if x.dtype == dtype:
         return x
     return x.engine.run((cast_expr(Load(0, x.dtype), dtype),), (x,))[0]
 
 
 def floating(op: str, *operands: Tensor | None) -> list[Any]:
-    """Returns the operands (None stays) in the floating dtype that they promote to; raises DTypeError if that is not
-    floating.
-    """
+    """Returns the operands (None stays) in the floating dtype that they promote to; DTypeError if not floating."""
     dtypes = [operand.dtype for operand in operands if operand is not None]
     if len(set(dtypes)) == 1 and dtypes[0] in FLOATING:
         return [*operands]
     dtype = promote(*dtypes)
     if not is_floating(dtype):
-        raise DTypeError(f"{op}: expected floating dtypes, got {' and '.join(dtypes)}; convert with astype", op=op)
+        raise DTypeError(f"{op}: expected floating dtypes, got {' and '.join(dtypes)}; convert with astype")
     return [None if operand is None else as_dtype(operand, dtype) for operand in operands]

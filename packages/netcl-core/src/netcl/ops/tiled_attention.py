@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from netcl.core.dtypes import itemsize
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import Cases, compared
 from netcl.ops.table import as_dtype, computed, engine_of
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 _NEVER = float("-inf")
 WORTH = {"cl": 0, "cpu": 8 * 2**20}  # bytes of scores beyond which the separate operations are slower, by engine
 
@@ -96,7 +94,7 @@ def _gradient_cases(rng: np.random.Generator) -> Cases:
         yield (grad, q, k, v, mask, *_reference(q, k, v, mask, **options)), options
 
 
-@computed(amp="half", domain=Domain(cases=_cases, reference=_reference, gradient=False))
+@computed(amp="half", domain=compared(_cases, _reference, gradient=False))
 def tiled_attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, is_causal: bool = False, scale: float = 1.0
 ) -> tuple[Tensor, Tensor]:
@@ -110,7 +108,7 @@ def tiled_attention(
     return engine.attention(q, k, v, mask, causal=is_causal, scale=scale)
 
 
-@computed(amp="half", domain=Domain(cases=_gradient_cases, reference=_gradient_reference, gradient=False))
+@computed(amp="half", domain=compared(_gradient_cases, _gradient_reference, gradient=False))
 def tiled_attention_gradients(
     grad: Tensor,
     q: Tensor,

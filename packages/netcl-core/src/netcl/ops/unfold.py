@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import Cases, compared
 from netcl.ops.table import as_dtype, computed, engine_of
 from netcl.ops.windows import output_sizes, paddings, per_axis
 
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 _CASES: tuple[tuple[tuple[int, ...], dict[str, Any]], ...] = (
     ((2, 3, 5, 4), {"kernel_size": (3, 2), "padding": 1}),
     ((1, 2, 6, 7), {"kernel_size": 2, "stride": (2, 1), "dilation": (1, 2)}),
@@ -67,7 +65,7 @@ def _fold_cases(rng: np.random.Generator) -> Cases:
         yield (rng.uniform(-1, 1, _reference(np.zeros(shape), **attributes).shape),), {"shape": shape, **attributes}
 
 
-@computed(domain=Domain(cases=_unfold_cases, reference=_reference))
+@computed(domain=compared(_unfold_cases, _reference))
 def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1) -> Tensor:
     """Returns the windows of x (N, C, *S) as rows: (N * prod(O), C * prod(kernel)), O the output sizes of a
     convolution.
@@ -78,7 +76,7 @@ def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilat
     if x.dtype == "bool":
         return as_dtype(im2col(as_dtype(x, "uint8"), kernel_size, stride, padding, dilation), "bool")
     if x.ndim < 3:
-        raise ShapeError(f"im2col: x {x.shape}; expected (N, C, spatial...)", op="im2col")
+        raise ShapeError(f"im2col: x {x.shape}; expected (N, C, spatial...)")
     geometry = _geometry("im2col", x.ndim - 2, kernel_size, stride, padding, dilation)
     sizes = output_sizes("im2col", x.shape[2:], **geometry)
     rows, columns = x.shape[0] * math.prod(sizes), x.shape[1] * math.prod(geometry["kernel"])
@@ -87,7 +85,7 @@ def im2col(x: Tensor, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilat
     return engine.window("im2col", x, **geometry)  # type: ignore[no-any-return]
 
 
-@computed(dtypes="numbers", domain=Domain(cases=_fold_cases, reference=_adjoint))
+@computed(dtypes="numbers", domain=compared(_fold_cases, _adjoint))
 def col2im(
     columns: Tensor, shape: Any, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1
 ) -> Tensor:
@@ -101,7 +99,7 @@ def col2im(
     sizes = output_sizes("col2im", wanted[2:], **geometry)
     expected = (wanted[0] * math.prod(sizes), wanted[1] * math.prod(geometry["kernel"]))
     if columns.shape != expected:
-        raise ShapeError(f"col2im: columns {columns.shape}; expected {expected} for shape {wanted}", op="col2im")
+        raise ShapeError(f"col2im: columns {columns.shape}; expected {expected} for shape {wanted}")
     if 0 in expected or 0 in wanted:
         return engine.zeros(wanted, columns.dtype)  # type: ignore[no-any-return]
     return engine.window("col2im", columns, shape=wanted, **geometry)  # type: ignore[no-any-return]

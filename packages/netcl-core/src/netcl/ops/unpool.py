@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from netcl.core.errors import ShapeError
-from netcl.core.ops_table.dispatch import Domain
 from netcl.core.tensor import Tensor
+from netcl.ops.domains import Cases, compared
 from netcl.ops.elementwise import add
 from netcl.ops.index import indices_on
 from netcl.ops.pool import LAYOUT, check_rank, positions_reference
@@ -19,8 +19,6 @@ from netcl.ops.scatter import put_at
 from netcl.ops.shape import reshape
 from netcl.ops.table import OpFunction, composite, engine_of
 from netcl.ops.windows import per_axis, strides
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _unpool_reference(x: Any, indices: Any, **attributes: Any) -> Any:
@@ -42,15 +40,13 @@ def _unpooled(
     least = tuple((size - 1) * s - 2 * p + k for size, s, p, k in zip(shape[2:], steps, pads, kernel))
     if output_size is None:
         if min(least) < 0:
-            raise ShapeError(f"{op}: x {tuple(shape)} with padding {pads} gives the negative size {least}", op=op)
+            raise ShapeError(f"{op}: x {tuple(shape)} with padding {pads} gives the negative size {least}")
         return least
     wanted = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * n
     sizes = per_axis(op, "output_size", wanted[-n:] if len(wanted) == n + 2 else wanted, n)
     if any(not default - s < size < default + s for size, default, s in zip(sizes, least, steps)):
         raise ShapeError(
-            f"{op}: output_size {sizes}; {least} may be off by less than the stride {steps}",
-            op=op,
-            parameter="output_size",
+            f"{op}: output_size {sizes}; {least} may be off by less than the stride {steps}", parameter="output_size"
         )
     return sizes
 
@@ -64,7 +60,7 @@ def _unpool(n: int) -> OpFunction:
         engine = engine_of(name, x, indices)
         check_rank(name, x, n)
         if indices.shape != x.shape:
-            raise ShapeError(f"{name}: indices {indices.shape} for x {x.shape}; expected one for each element", op=name)
+            raise ShapeError(f"{name}: indices {indices.shape} for x {x.shape}; expected one for each element")
         if x.ndim == n + 1:
             batch, places = reshape(x, (1, *x.shape)), reshape(indices, (1, *x.shape))
             y = unpool(batch, places, kernel_size, stride, padding, output_size)
@@ -92,10 +88,7 @@ def _unpool(n: int) -> OpFunction:
     ``indices`` are flat positions within a plane, as max_pool{n}d(return_indices=True) returns them; of elements
     with equal indices the last stays, and each has the gradient at its position. ``output_size`` gives the sizes
     (spatial, or all) if several lead to x's; the default is (size - 1) * stride - 2 * padding + kernel_size."""
-    return composite(name=name, doc=doc, domain=Domain(cases=cases, reference=_unpool_reference))(unpool)
+    return composite(name=name, doc=doc, domain=compared(cases, _unpool_reference))(unpool)
 
 
-max_unpool3d: OpFunction
-max_unpool2d: OpFunction
-max_unpool1d: OpFunction
 max_unpool1d, max_unpool2d, max_unpool3d = _unpool(1), _unpool(2), _unpool(3)

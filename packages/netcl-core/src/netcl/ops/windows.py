@@ -13,14 +13,12 @@ Pair = tuple[int, int]
 
 
 def per_axis(op: str, name: str, value: Any, rank: int, least: int = 1) -> tuple[int, ...]:
-    """Returns one int for all axes or one per axis, as a tuple; raises ShapeError if the count is wrong or one is below
-    ``least``.
-    """
+    """Returns one int for all axes or one per axis, as a tuple; ShapeError for a wrong count or one below ``least``."""
     values = (value,) * rank if isinstance(value, (int, np.integer)) else tuple(value)
     values = values * rank if len(values) == 1 else values
     if len(values) != rank or any(not isinstance(v, (int, np.integer)) or v < least for v in values):
         raise ShapeError(
-            f"{op}: expected a number from {least} or {rank} of them as {name}, got {value!r}", op=op, parameter=name
+            f"{op}: expected a number from {least} or {rank} of them as {name}, got {value!r}", parameter=name
         )
     return tuple(int(v) for v in values)
 
@@ -45,18 +43,14 @@ def paddings(
                 f"{op}: expected a number, numbers per axis, 'same' or 'valid' as padding, got {value!r}"
             )
         if any(step != 1 for step in stride):
-            raise ShapeError(
-                f"{op}: expected stride 1 with padding 'same', got {tuple(stride)}", op=op, parameter="padding"
-            )
+            raise ShapeError(f"{op}: expected stride 1 with padding 'same', got {tuple(stride)}", parameter="padding")
         totals = [d * (k - 1) for k, d in zip(kernel, dilation)]
         return tuple((total // 2, total - total // 2) for total in totals)
     if not isinstance(value, (int, np.integer)) and any(isinstance(v, (tuple, list)) for v in value):
         pairs = [per_axis(op, "padding", v, 2, 0) for v in value]
         pairs = pairs * rank if len(pairs) == 1 else pairs
         if len(pairs) != rank:
-            raise ShapeError(
-                f"{op}: padding {value} has {len(pairs)} pairs for {rank} axes", op=op, parameter="padding"
-            )
+            raise ShapeError(f"{op}: padding {value} has {len(pairs)} pairs for {rank} axes", parameter="padding")
         return tuple((low, high) for low, high in pairs)
     return tuple((p, p) for p in per_axis(op, "padding", value, rank, 0))
 
@@ -88,8 +82,7 @@ def output_sizes(
             raise ShapeError(
                 f"{op}: a window of {tuple(kernel)} (dilation {tuple(dilation)}) does not fit spatial sizes "
                 f"{tuple(sizes)} with padding "
-                f"{tuple(padding)}",
-                op=op,
+                f"{tuple(padding)}"
             )
         count = (-(-room // step) if ceil_mode else room // step) + 1
         if ceil_mode and (count - 1) * step >= size + low:

@@ -145,9 +145,7 @@ def is_right(engine: Any, what: str, dtype: str, kernel: str, problem: Problem) 
 
 
 def _seconds(engine: Any, run: Callable[[], Any], warmup: int, runs: int) -> float:
-    """Returns the median of the wall clock, or of the kernels' event times if events carry times
-    and it is not shorter.
-    """
+    """Returns the median of the wall clock, or of kernels' event times if there are some and it is not shorter."""
     wall = timing(run, warmup, runs, q=engine.queue).median
     by_events = []
     for _ in range(runs):

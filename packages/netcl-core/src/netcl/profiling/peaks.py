@@ -34,9 +34,7 @@ class Peaks:
 
 
 def measure_peaks(q: Any = None) -> Peaks:
-    """Measures the peaks of the device of a queue or handle (None: the active one), the best of a few runs; under a
-    second.
-    """
+    """Measures the peaks of the device of a queue or handle (None: the active one), the best of a few runs."""
     engine = engine_for(q)
     source = Tensor.from_shape(engine.queue, (_COPY_ELEMENTS,), fill=1.0)
     target = Tensor.from_shape(engine.queue, (_COPY_ELEMENTS,))

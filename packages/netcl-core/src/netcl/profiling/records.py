@@ -55,9 +55,7 @@ class Span:
 
 @dataclass
 class KernelStats:
-    """All launches of one kernel by one op. ``flops`` and ``nbytes`` are sums; ``flops`` is None if the operations of a
-    launch are unknown.
-    """
+    """All launches of a kernel by an op. ``flops`` and ``nbytes`` are sums; ``flops`` is None if one is unknown."""
 
     name: str
     op: str

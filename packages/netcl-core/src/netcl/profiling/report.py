@@ -68,9 +68,7 @@ def roofline(profile: profile, path: str | os.PathLike[str], *, peaks: Peaks | N
 
 
 def _check_format(path: str | os.PathLike[str]) -> None:
-    """Raises ValueError if ``path`` has no suffix that ``roofline`` writes, ImportError for a picture without
-    matplotlib.
-    """
+    """Raises ValueError if ``path`` has no suffix that ``roofline`` writes, ImportError without matplotlib."""
     suffix = Path(path).suffix.lower()
     if suffix not in (*_PAGES, *_PICTURES):
         raise ValueError(

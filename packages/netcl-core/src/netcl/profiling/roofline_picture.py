@@ -93,9 +93,7 @@ def _draw_limits(axes: Any, places: Sequence[tuple[float, float]], peaks: Peaks)
 
 
 def _name_points(axes: Any, rows: Sequence[KernelStats], whole: float) -> None:
-    """Writes the names of the first rows next to their points, one below the other if they would touch; a line leads to
-    a moved one.
-    """
+    """Writes the names of the first rows next to their points, below each other where they touch, then with a line."""
     pixel = 72 / _DPI  # in points, the unit of offsets
     across, middle = axes.transAxes.transform((0.72, 0))[0], axes.transAxes.transform((0, 0))[1]
     pixels = [axes.transData.transform(_place(row))[0] for row in rows]

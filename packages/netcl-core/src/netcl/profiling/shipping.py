@@ -50,9 +50,7 @@ def measured_rows(
     dtype: str = "float32",
     seconds: float = _SECONDS,
 ) -> list[dict[str, Any]]:
-    """Returns the rows of the table for the device of a queue or handle (None: the active one), as
-    ``shipped.rows_for``.
-    """
+    """Returns rows of the table for the device of a queue or handle (None: the active one), as ``shipped.rows_for``."""
     engine = engine_for(queue)
     with config.override(AUTOTUNE="off"):
         return [_row(engine, op, shape, dtype, seconds) for op, shape in shapes]
@@ -102,9 +100,7 @@ def _row(engine: Any, op: str, shape: tuple[Any, ...], dtype: str, seconds: floa
 def _interleaved(
     engine: Any, rule: Callable[[], Any], runs: Mapping[str, Callable[[], Any]], seconds: float
 ) -> dict[str, list[float]]:
-    """Returns the seconds of each turn of the rule (named "") and of the runs still in contention, in a new order each
-    time.
-    """
+    """Returns the seconds of each turn of the rule (named "") and of runs in contention, in a new order each time."""
 
     def once(run: Callable[[], Any]) -> float:
         begun = perf_counter()

@@ -124,9 +124,7 @@ def has_event_times(queue: Any) -> bool:
 
 
 def event_times(event: Any) -> tuple[float, float] | None:
-    """Returns (start, end) of a complete cl.Event in seconds of the device's clock, or None if the driver has none, as
-    for a failed command.
-    """
+    """Returns (start, end) of a complete cl.Event in seconds of the device's clock; None without, as of a failure."""
     try:
         start, end = event.profile.start, event.profile.end
     except cl.Error:

@@ -69,9 +69,7 @@ class Pending:
 
 
 def mark(queue: Any = None) -> Pending:
-    """Returns all work enqueued so far on ``queue`` (queue or DeviceHandle; None: the active device), and
-    submits it.
-    """
+    """Returns all work enqueued so far on ``queue`` (queue, DeviceHandle; None: the active device), and submits it."""
     engine: Any = engine_for(queue)
     if engine.name != "cl":
         engine.finish()
@@ -184,7 +182,7 @@ class Staging:
         size = itemsize(source.dtype)
         if not (0 <= first <= first + count <= source.size and 0 <= at <= at + count <= target.size):
             sizes = f"of {source.size} and {target.size}"
-            raise ShapeError(f"move: {count} elements from {first} to {at} {sizes}", op="move")
+            raise ShapeError(f"move: {count} elements from {first} to {at} {sizes}")
         if self._down is None:
             target.array.reshape(-1)[at : at + count] = source.array.reshape(-1)[first : first + count]
             return Pending(self._engine, None)
@@ -208,7 +206,7 @@ class Staging:
         nbytes = count * size
         if not (0 <= first <= first + count <= tensor.size and 0 <= at <= at + nbytes <= self.array.nbytes):
             elements = f"elements {first} to {first + count} of a tensor of {tensor.size}"
-            raise ShapeError(f"{op}: {elements}, bytes {at} to {at + nbytes} of {self.array.nbytes}", op=op)
+            raise ShapeError(f"{op}: {elements}, bytes {at} to {at + nbytes} of {self.array.nbytes}")
         memory = self.array if self._mapped is None else self._mapped
         return first * size, nbytes, memory[at : at + nbytes]
 

@@ -33,9 +33,7 @@ def addmm(mat: Tensor, mat1: Any, mat2: Any, *, beta: float = 1.0, alpha: float 
 
 
 def sum(input: SparseTensor, dim: int | Sequence[int] | None = None, dtype: Any = None) -> Any:
-    """Returns the sum of all elements, a dense scalar, or over the axes ``dim``: sparse, or dense if no axis with
-    positions remains.
-    """
+    """Returns the sum of all elements, or over the axes ``dim``: sparse, or dense if no axis with positions remains."""
     return _forms.sum_over(_sparse("sum", input), dim, dtype=dtype)
 
 

@@ -35,9 +35,9 @@ from netcl.core.tensor.generator import drawing_from
 def _put(row: OpRow, out: Any, result: Any) -> Any:
     """``out`` with the result, of which it has the shape, the dtype and the device."""
     if out.shape != result.shape:
-        raise ShapeError(f"{row.name}: out has shape {out.shape}, the result {result.shape}", op=row.name)
+        raise ShapeError(f"{row.name}: out has shape {out.shape}, the result {result.shape}")
     if out.dtype != result.dtype:
-        raise DTypeError(f"{row.name}: out has dtype {out.dtype}, the result {result.dtype}", op=row.name)
+        raise DTypeError(f"{row.name}: out has dtype {out.dtype}, the result {result.dtype}")
     ensure_same_backend((out, result), row.name)
     return in_place.write(out, result)
 
@@ -66,17 +66,17 @@ def translated(error: Exception, name: str, given: Any) -> Exception:
     shapes = ", ".join(str(tuple(one.shape)) for one in tensors)
     low = text.lower()
     if isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in low:
-        return OutOfMemoryError(f"{name}: no memory for the result of {shapes}: {text}", op=name)
+        return OutOfMemoryError(f"{name}: no memory for the result of {shapes}: {text}")
     if "singular" in low or "not positive-definite" in low or "not be computed" in low:
-        return SingularMatrixError(f"{name}: {text}", op=name)
+        return SingularMatrixError(f"{name}: {text}")
     if isinstance(error, IndexError) and "dimension" not in low.split("(")[0] or "out of bounds" in low:
         return IndexError(f"{name}: {text}")
     if _OF_DTYPES.search(low):
         kinds = ", ".join(one.dtype if isinstance(one, Tensor) else NAMES[one.dtype] for one in tensors)
-        return DTypeError(f"{name}: not defined for {kinds}: {text}", op=name)
+        return DTypeError(f"{name}: not defined for {kinds}: {text}")
     if isinstance(error, NotImplementedError):
-        return UnsupportedError(f"{name}: {text}", op=name)
-    return ShapeError(f"{name}: shapes {shapes} do not fit: {text}", op=name)
+        return UnsupportedError(f"{name}: {text}")
+    return ShapeError(f"{name}: shapes {shapes} do not fit: {text}")
 
 
 VIEWS = frozenset(("reshape", "permute", "expand", "strided_slice", "diagonal"))

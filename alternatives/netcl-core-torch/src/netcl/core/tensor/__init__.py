@@ -226,7 +226,7 @@ class Tensor(TensorBase):
     def item(self) -> Any:
         """The one element as a Python number; ShapeError if there are more or none."""
         if self._t.numel() != 1:
-            raise ShapeError(f"item: a tensor of shape {self.shape} has not one element; index it first", op="item")
+            raise ShapeError(f"item: a tensor of shape {self.shape} has not one element; index it first")
         self.engine.raise_reported()
         return self._t.item()
 

@@ -37,9 +37,8 @@ class CompiledGraph:
         self._replay: Callable[..., Any] | None = None
 
     def compile(self, inputs: Any) -> CompiledGraph:
-        """Captures the function for ``inputs``: a tensor, or a tuple or list of tensors and constants.
-
-        Nothing is computed. CaptureError if the function reads a value on the host.
+        """Captures the function for ``inputs``: a tensor, or a tuple or list of tensors and constants. Nothing is
+        computed. CaptureError if the function reads a value on the host.
         """
         self._captured = CompiledFunction(self._function, watch=self._watched).capture(*_several(inputs))
         self._replay = self._function if self._captured is None else self._captured.replay
@@ -47,7 +46,6 @@ class CompiledGraph:
 
     def replay(self, inputs: Any) -> Any:
         """Returns the function's result for ``inputs``, with its effects on parameters, gradients and other tensors.
-
         CaptureError before ``compile``, for other shapes or dtypes, and after a parameter, a mode or a flag changed.
         """
         if self._replay is None:

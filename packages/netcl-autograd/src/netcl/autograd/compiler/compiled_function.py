@@ -147,9 +147,7 @@ class CompiledFunction:
         self._used.clear()
 
     def capture(self, *inputs: Any, **options: Any) -> CapturedStep | None:
-        """Captures ``fn`` now; returns None on a core without captures. Raises CaptureError if ``fn`` reads a value on
-        the host.
-        """
+        """Captures ``fn``; None on a core without captures. Raises CaptureError if ``fn`` reads a value on the host."""
         if not self.enabled:
             return None
         return self._capture(inputs, options, wait=True)

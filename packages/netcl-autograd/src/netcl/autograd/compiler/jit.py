@@ -76,9 +76,8 @@ class Jitted:
         return self if instance is None else _Method(self, instance)
 
     def kernels(self, *args: Any, **kwargs: Any) -> list[KernelText]:
-        """Returns KernelText of each fused region of a call with these arguments, forward and then backward.
-
-        Calls the function once, side effects included. Returns an empty list for NumPy, which runs no kernels.
+        """Returns KernelText of each fused region of a call with these arguments, forward and then backward. Calls the
+        function once, side effects included. Returns an empty list for NumPy, which runs no kernels.
         """
         if not self._traced:
             return []

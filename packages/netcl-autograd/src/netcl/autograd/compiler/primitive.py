@@ -53,7 +53,7 @@ class AutogradPrimitive:
         if self.backward is not None:
             if len(self.backward) != self.arity:
                 raise ExpressionError(
-                    f"{name}: {len(self.backward)} gradients for {self.arity} inputs; give one text for each", op=name
+                    f"{name}: {len(self.backward)} gradients for {self.arity} inputs; give one text for each"
                 )
             if "programs" in LEVELS:
                 TextGradient(self.backward).check(forward, self.arity)

@@ -92,9 +92,7 @@ class RecordedTrace(Trace):
             state.tape.nodes.append(tensor)
 
     def separate(self, target: Tensor) -> None:
-        """Has regions save copies of ``target``, which is about to be written: from it their gradients compute again
-        what the unfused ops would have saved.
-        """
+        """Has regions save copies of ``target`` before it is written, from which their gradients compute again."""
         outer, state.trace = state.trace, None
         try:
             for ref in self._steps:

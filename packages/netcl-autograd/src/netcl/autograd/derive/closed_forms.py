@@ -32,9 +32,8 @@ def closed_form(*names: str) -> Callable[[ClosedForm], ClosedForm]:
 
 
 def from_output(*names: str) -> Callable[[FromOutput], FromOutput]:
-    """Registers ``form(output, out, grad)`` as the gradient of rows with one operand and one output.
-
-    ``output`` is the output as an expression over the operand, ``out`` the saved output, ``grad`` its gradient.
+    """Registers ``form(output, out, grad)`` as the gradient of rows with one operand and one output. ``output`` is the
+    output as an expression over the operand, ``out`` the saved output, ``grad`` its gradient.
     """
 
     def register(form: FromOutput) -> FromOutput:
@@ -143,7 +142,7 @@ def incomplete_gamma(problem: GradientProblem) -> Gradients:
     (output,), name = problem.outputs, problem.program.name
     loads = sorted({node for node in walk((output,)) if isinstance(node, Load)}, key=lambda load: load.slot)
     if len(loads) == 2 and 0 in problem.wanted:
-        raise UnsupportedError(f"{name}: the derivative by the first operand is not implemented; detach() it", op=name)
+        raise UnsupportedError(f"{name}: the derivative by the first operand is not implemented; detach() it")
     numbers = [node for node in walk((output,)) if isinstance(node, Scalar)]
     a, b = (cast(operand, output.dtype) for operand in (*numbers, *loads))
     slope = problem.grad * apply("exp", (a - 1.0) * apply("log", b) - b - apply("lgamma", a))

@@ -66,7 +66,6 @@ def _run_programs(
     wanted: Sequence[bool],
 ) -> list[Tensor | None]:
     """Returns the gradients of the inputs in ``wanted`` from the tensors that the plan ``saved`` and from ``grads``.
-
     Raises UnsupportedError if the plan refuses.
     """
     if plan.refusal is not None:
@@ -110,9 +109,8 @@ def _shaped(context: GradContext, tensor: Tensor, shape: tuple[int, ...]) -> Any
 def _unfused_gradients(
     context: GradContext, node: GradNode, saved: Sequence[Tensor], grads: Sequence[Tensor | None]
 ) -> list[Any]:
-    """Returns the gradient of each input of ``node``, a fused region, from the tensors that it ``saved``.
-
-    Values that were not saved are computed again. Inputs that the gradient does not depend on are taken as zeros.
+    """Returns the gradient of each input of ``node``, a fused region, from the tensors that it ``saved``. Values that
+    were not saved are computed again. Inputs that the gradient does not depend on are taken as zeros.
     """
     plan: GradientPlan
     program: Fused

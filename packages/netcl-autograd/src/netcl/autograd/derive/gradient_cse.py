@@ -20,10 +20,8 @@ def load_outputs(gradients: Gradients, loads: Mapping[Expr, Expr]) -> Gradients:
 def extract_common(
     groups: Sequence[tuple[Expr, ...]], first: int
 ) -> tuple[list[tuple[Expr, ...]], list[dict[int, Expr]]]:
-    """Lets gradient programs load values with transcendental functions that an earlier program has computed.
-
-    ``first`` is the first free slot. Returns the changed programs, and for each the expressions that it must store, by
-    slot.
+    """Lets gradient programs load values with transcendental functions that an earlier program has computed. ``first``
+    is the first free slot. Returns the changed programs, and for each the expressions that it must store, by slot.
     """
     nodes = [walk(group) for group in groups]
     uses: dict[Expr, int] = {}

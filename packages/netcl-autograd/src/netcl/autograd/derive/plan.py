@@ -17,9 +17,8 @@ from netcl.core.ops_table.dispatch import OpRow, Program, program_row
 
 @dataclass(frozen=True)
 class GradientProgram:
-    """One program of a plan: ``row`` over ``sources`` (positions among saved tensors and gradients of outputs).
-
-    Its results are the gradients of ``inputs``, then values that later programs load from the positions ``shared``.
+    """One program of a plan: ``row`` over ``sources`` (positions among saved tensors and gradients of outputs). Its
+    results are the gradients of ``inputs``, then values that later programs load from the positions ``shared``.
     """
 
     row: OpRow
@@ -95,9 +94,7 @@ def gradient_plan(
 def _split(
     problem: GradientProblem, gradients: Gradients
 ) -> tuple[tuple[tuple[int, int], ...], dict[Shape, dict[int, Expr]]]:
-    """Splits off inputs with the gradient of an output as theirs, and groups the other gradients by the shape of their
-    input.
-    """
+    """Splits off inputs with an output's gradient as theirs, and groups the others by the shape of their input."""
     passed: list[tuple[int, int]] = []
     by_shape: dict[Shape, dict[int, Expr]] = {}
     first = problem.inputs + len(problem.outputs)

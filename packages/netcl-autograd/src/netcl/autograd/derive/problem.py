@@ -48,9 +48,8 @@ class GradientProblem:
 
     @property
     def loadable(self) -> dict[Expr, Expr]:
-        """Outputs -> as they were saved, of outputs that a gradient may load in place of computing them.
-
-        An output that is broadcast into its result, as a gradient is, has fewer axes in the expressions.
+        """Outputs -> as they were saved, of outputs that a gradient may load in place of computing them. An output that
+        is broadcast into its result, as a gradient is, has fewer axes in the expressions.
         """
         saved = [(output, self.saved(position)) for position, output in enumerate(self.outputs) if output.children]
         return {output: load for output, load in saved if axes_of(output, self.present, {}) >= self.present[load.slot]}

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from netcl import ops
-from netcl.autograd.losses.reduction import averaged, reduced, zero_at_least
+from netcl.autograd.losses.reduction import Cases, averaged, compared, reduced, zero_at_least
 from netcl.core import Tensor
 from netcl.core.dtypes import is_floating, is_integer
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.expr import Const, Expr, Index, apply, cast, mean, reduce, size_of
-from netcl.core.ops_table.dispatch import Domain, Space
+from netcl.core.ops_table.dispatch import Space
 from netcl.ops import reshape
 from netcl.ops.table import composite, expression
 
 Shape = tuple[int, ...]
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 Parts = tuple[Expr, Expr]
 
 
@@ -111,7 +110,7 @@ def _ids_reference(
     return values.sum() if reduction == "sum" else values[:, 0]
 
 
-@expression(amp="float32", shapes=_without_classes, domain=Domain(cases=_id_cases, reference=_ids_reference))
+@expression(amp="float32", shapes=_without_classes, domain=compared(_id_cases, _ids_reference))
 def cross_entropy_ids(
     logits: Expr,
     labels: Expr,
@@ -146,9 +145,8 @@ def cross_entropy_ids(
 @expression(
     amp="float32",
     shapes=_without_classes,
-    domain=Domain(
-        cases=lambda rng: (case for case in _id_cases(rng) if "smooth" not in case[1]),
-        reference=partial(_ids_reference, logits=False),
+    domain=compared(
+        lambda rng: (case for case in _id_cases(rng) if "smooth" not in case[1]), partial(_ids_reference, logits=False)
     ),
 )
 def nll_ids(
@@ -179,11 +177,7 @@ def _probability_reference(
     return averaged(-(soft * log_p * weight).sum(1), reduction)
 
 
-@expression(
-    amp="float32",
-    shapes=_without_classes,
-    domain=Domain(cases=_probability_cases, reference=_probability_reference),
-)
+@expression(amp="float32", shapes=_without_classes, domain=compared(_probability_cases, _probability_reference))
 def cross_entropy_probabilities(
     logits: Expr,
     target: Expr,
@@ -248,7 +242,7 @@ def _arranged(op: str, x: Tensor, target: Tensor, weight: Tensor | None) -> tupl
             parameter="target",
         )
     if target.dtype == "bool":
-        raise DTypeError(f"{op}: expected whole numbers as class ids, got bool", op=op, parameter="target")
+        raise DTypeError(f"{op}: expected whole numbers as class ids, got bool", parameter="target")
     return x, reshape(target, (x.shape[0], 1, *x.shape[2:])), _per_class(op, x, weight)
 
 
@@ -256,7 +250,7 @@ def _per_class(op: str, x: Tensor, weight: Tensor | None) -> Tensor | None:
     if weight is None:
         return None
     if weight.shape != (x.shape[1],):
-        raise ShapeError(f"{op}: weight has shape {weight.shape}, expected ({x.shape[1]},)", op=op, parameter="weight")
+        raise ShapeError(f"{op}: weight has shape {weight.shape}, expected ({x.shape[1]},)", parameter="weight")
     return reshape(weight, (1, x.shape[1]) + (1,) * (x.ndim - 2))
 
 
@@ -265,7 +259,7 @@ def _code(op: str, x: Tensor, ignore_index: int | None) -> int:
     return x.engine.flag_code(f"{op}: target {{value}} at position {{position}} is no class id 0..{{last}}{but}")
 
 
-@composite(amp="float32", domain=Domain(cases=_smoothed_cases, reference=_called_reference))
+@composite(amp="float32", domain=compared(_smoothed_cases, _called_reference))
 def cross_entropy(
     logits: Tensor,
     target: Tensor,
@@ -306,7 +300,7 @@ def _single(result: Any, scores: Tensor) -> Tensor:
     return reshape(value, ()) if scores.ndim < 2 and value.shape else value
 
 
-@composite(amp="float32", domain=Domain(cases=_called_cases, reference=partial(_called_reference, logits=False)))
+@composite(amp="float32", domain=compared(_called_cases, partial(_called_reference, logits=False)))
 def nll_loss(
     log_probabilities: Tensor,
     target: Tensor,
@@ -333,7 +327,7 @@ def _margin_reference(x: Any, labels: Any, p: int = 1, reduction: str = "mean", 
     return averaged(values.sum(1) / x.shape[1], reduction)
 
 
-@expression(amp="float32", shapes=_without_classes, domain=Domain(cases=_margin_cases, reference=_margin_reference))
+@expression(amp="float32", shapes=_without_classes, domain=compared(_margin_cases, _margin_reference))
 def multi_margin_ids(
     x: Expr,
     labels: Expr,
@@ -356,9 +350,9 @@ def multi_margin_ids(
 
 @composite(
     amp="float32",
-    domain=Domain(
-        cases=lambda rng: (((x, labels[:, 0]), attributes) for (x, labels), attributes in _margin_cases(rng)),
-        reference=lambda x, target, **attributes: _margin_reference(x, target[:, None], **attributes),
+    domain=compared(
+        lambda rng: (((x, labels[:, 0]), attributes) for (x, labels), attributes in _margin_cases(rng)),
+        lambda x, target, **attributes: _margin_reference(x, target[:, None], **attributes),
     ),
 )
 def multi_margin_loss(
@@ -399,9 +393,9 @@ def _margins_cases(rng: np.random.Generator) -> Cases:
 @expression(
     amp="float32",
     shapes=lambda shape, operands, attributes: shape[:1] if attributes["reduction"] == "none" else (),
-    domain=Domain(
-        cases=_margins_cases,
-        reference=lambda x, own, listed, label, reduction="mean": averaged(
+    domain=compared(
+        _margins_cases,
+        lambda x, own, listed, label, reduction="mean": averaged(
             (np.maximum(1 - own + x, 0) * listed * ~label).sum((1, 2)) / x.shape[2], reduction
         ),
     ),
@@ -415,7 +409,7 @@ def listed_margins(x: Expr, own: Expr, listed: Expr, label: Expr, reduction: str
     return reduced(reduce("sum", value, (1, 2)) / size_of((2,), x.dtype), reduction, (0,))
 
 
-@composite(amp="float32", domain=Domain(cases=_listed_cases, reference=_listed_reference))
+@composite(amp="float32", domain=compared(_listed_cases, _listed_reference))
 def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Returns the sum over labels y and other classes i of max(0, 1 - x[y] + x[i]), divided by C: scores x (N, C) or
     (C,), and class ids of the same shape; ids before the first -1 count.
@@ -426,9 +420,9 @@ def multilabel_margin_loss(x: Tensor, target: Tensor, reduction: str = "mean") -
     if not x.ndim and not target.ndim:
         return multilabel_margin_loss(reshape(x, (1,)), reshape(target, (1,)), reduction)  # type: ignore[no-any-return]
     if x.ndim not in (1, 2) or target.shape != x.shape:
-        raise ShapeError(f"{op}: x {x.shape} and target {target.shape}; expected both (N, C) or (C,)", op=op)
+        raise ShapeError(f"{op}: x {x.shape} and target {target.shape}; expected both (N, C) or (C,)")
     if is_floating(target.dtype) or target.dtype == "bool":
-        raise DTypeError(f"{op}: expected whole numbers as class ids, got {target.dtype}", op=op, parameter="target")
+        raise DTypeError(f"{op}: expected whole numbers as class ids, got {target.dtype}", parameter="target")
     if x.ndim == 1:
         loss = multilabel_margin_loss(reshape(x, (1, -1)), reshape(target, (1, -1)), reduction)
         return reshape(loss, ())

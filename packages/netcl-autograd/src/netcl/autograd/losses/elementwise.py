@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from netcl.autograd.losses.reduction import averaged, per_row, reduced, whole, zero_at_least
+from netcl.autograd.losses.reduction import Cases, averaged, compared, per_row, reduced, whole, zero_at_least
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Const, Expr, apply, mean
@@ -18,8 +17,6 @@ from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.core.process.user_frame import level_outside
 from netcl.ops import reshape
 from netcl.ops.table import composite, expression
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _domain(reference: Any, low: float = -2.0, high: float = 2.0, t_low: float = -2.0, t_high: float = 2.0) -> Domain:
@@ -32,7 +29,7 @@ def _domain(reference: Any, low: float = -2.0, high: float = 2.0, t_low: float =
     def of(x: Any, target: Any, reduction: str = "mean", **attributes: Any) -> Any:
         return averaged(reference(x, target, **attributes), reduction)
 
-    return Domain(cases=cases, reference=of)
+    return compared(cases, of)
 
 
 # -- regression ------------------------------------------------------------------------------------------------------
@@ -83,7 +80,7 @@ def _alike(reference: Any) -> Domain:
     def of(x: Any, t: Any, reduction: str = "mean", **attributes: Any) -> Any:
         return averaged(reference(x, t, **attributes), reduction)
 
-    return Domain(cases=cases, reference=of)
+    return compared(cases, of)
 
 
 def _compare(op: str, x: Tensor, target: Tensor) -> None:
@@ -100,7 +97,7 @@ def _compare(op: str, x: Tensor, target: Tensor) -> None:
 def _weighted(op: str, errors: Tensor, weight: Tensor, x: Tensor, reduction: str) -> Tensor:
     """Returns the errors times their weights; a mean is divided by the sum of the weights."""
     if weight.shape != x.shape:
-        raise ShapeError(f"{op}: expected a weight of the input's shape {x.shape}, got {weight.shape}", op=op)
+        raise ShapeError(f"{op}: expected a weight of the input's shape {x.shape}, got {weight.shape}")
     weighted = errors * weight
     if reduction == "mean":
         return weighted.sum() / weight.sum()
@@ -172,10 +169,7 @@ def _count_cases(rng: np.random.Generator) -> Cases:
 @expression(
     amp="float32",
     shapes=whole,
-    domain=Domain(
-        cases=_count_cases,
-        reference=lambda x, t, reduction="mean", **kw: averaged(_counts(x, t, **kw), reduction),
-    ),
+    domain=compared(_count_cases, lambda x, t, reduction="mean", **kw: averaged(_counts(x, t, **kw), reduction)),
 )
 def poisson_nll_loss(
     x: Expr,
@@ -214,7 +208,7 @@ def _gaussian_reference(x: Any, t: Any, var: Any, reduction: str = "mean", **att
     return averaged(_gaussian(x, t, var, **attributes), reduction)
 
 
-@expression(amp="float32", shapes=whole, domain=Domain(cases=_gaussian_cases, reference=_gaussian_reference))
+@expression(amp="float32", shapes=whole, domain=compared(_gaussian_cases, _gaussian_reference))
 def gaussian_errors(
     x: Expr,
     target: Expr,
@@ -237,7 +231,7 @@ def gaussian_errors(
     return reduced(value, reduction, space.axes(None))
 
 
-@composite(amp="float32", domain=Domain(cases=_gaussian_cases, reference=_gaussian_reference))
+@composite(amp="float32", domain=compared(_gaussian_cases, _gaussian_reference))
 def gaussian_nll_loss(
     x: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
@@ -256,7 +250,7 @@ def gaussian_nll_loss(
         if var.shape == x.shape[:-1]:
             var = reshape(var, (*var.shape, 1))
         elif var.shape[:-1] != x.shape[:-1] or var.shape[-1:] != (1,):
-            raise ShapeError(f"gaussian_nll_loss: var {var.shape} for x {x.shape}", op="gaussian_nll_loss")
+            raise ShapeError(f"gaussian_nll_loss: var {var.shape} for x {x.shape}")
     code = x.engine.flag_code(
         "gaussian_nll_loss: var has a negative element, {value} at position {position}", ValueError
     )
@@ -369,7 +363,7 @@ def _terms_reference(x: Any, t: Any, reduction: str = "mean", log_target: bool =
     return averaged(_kl(x, t, log_target), reduction) / divisor
 
 
-@expression(amp="float32", shapes=whole, domain=Domain(cases=_terms_cases, reference=_terms_reference))
+@expression(amp="float32", shapes=whole, domain=compared(_terms_cases, _terms_reference))
 def kl_terms(
     x: Expr,
     target: Expr,
@@ -388,7 +382,7 @@ def kl_terms(
     return reduced(value, reduction, space.axes(None)) / divisor
 
 
-@composite(amp="float32", domain=Domain(cases=_kl_cases, reference=_kl_reference))
+@composite(amp="float32", domain=compared(_kl_cases, _kl_reference))
 def kl_div(x: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """Returns target (log target - x) for log-probabilities x; ``reduction="batchmean"`` divides the sum by the length
     of axis 0 of x, as PyTorch does also if the target is larger.
@@ -409,9 +403,8 @@ def _hinge_cases(rng: np.random.Generator) -> Cases:
 @expression(
     amp="float32",
     shapes=whole,
-    domain=Domain(
-        cases=_hinge_cases,
-        reference=lambda x, t, reduction="mean", margin=1.0: averaged(np.maximum(margin - x * t, 0), reduction),
+    domain=compared(
+        _hinge_cases, lambda x, t, reduction="mean", margin=1.0: averaged(np.maximum(margin - x * t, 0), reduction)
     ),
 )
 def hinge_loss(x: Expr, target: Expr, reduction: str = "mean", margin: float = 1.0, *, space: Space) -> Expr:
@@ -434,7 +427,7 @@ def _embedding_reference(x: Any, t: Any, margin: float = 1.0, reduction: str = "
     return averaged(np.where(t == 1, x, np.maximum(margin - x, 0)), reduction)
 
 
-@expression(amp="float32", shapes=whole, domain=Domain(cases=_hinge_cases, reference=_embedding_reference))
+@expression(amp="float32", shapes=whole, domain=compared(_hinge_cases, _embedding_reference))
 def hinge_embedding_loss(x: Expr, target: Expr, margin: float = 1.0, reduction: str = "mean", *, space: Space) -> Expr:
     """Returns x if target is 1, max(0, margin - x) if it is -1."""
     far = apply("where", apply("ne", target, 1.0), _not_negative(margin - x), 0.0)
@@ -450,11 +443,9 @@ def _ranking_cases(rng: np.random.Generator) -> Cases:
 @expression(
     amp="float32",
     shapes=whole,
-    domain=Domain(
-        cases=_ranking_cases,
-        reference=lambda a, b, t, margin=0.0, reduction="mean": averaged(
-            np.maximum(-t * (a - b) + margin, 0), reduction
-        ),
+    domain=compared(
+        _ranking_cases,
+        lambda a, b, t, margin=0.0, reduction="mean": averaged(np.maximum(-t * (a - b) + margin, 0), reduction),
     ),
 )
 def margin_ranking_loss(
@@ -474,13 +465,11 @@ def _labels_cases(rng: np.random.Generator) -> Cases:
         yield (x, t, rng.uniform(0.5, 2, 5))[: 2 + (reduction == "sum")], {"reduction": reduction}
 
 
-@expression(amp="float32", shapes=per_row, domain=Domain(cases=_labels_cases, reference=_labels_reference))
+@expression(amp="float32", shapes=per_row, domain=compared(_labels_cases, _labels_reference))
 def multilabel_soft_margin_loss(
     x: Expr, target: Expr, weight: Expr | None = None, reduction: str = "mean", *, space: Space
 ) -> Expr:
-    """Returns the mean over the last axis of the binary cross entropy of logits x (..., C) and targets 0 or 1, times
-    ``weight`` (C,).
-    """
+    """Returns the mean over the last axis of binary cross entropy: logits (..., C), targets 0 or 1, ``weight`` (C,)."""
     value = _with_logits(x, target)
     axes = space.axes(None)
     rows = mean(value if weight is None else value * weight, axes[-1])

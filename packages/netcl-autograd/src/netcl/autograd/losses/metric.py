@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from netcl import ops
-from netcl.autograd.losses.reduction import averaged, per_row, reduced, whole, zero_at_least
+from netcl.autograd.losses.reduction import Cases, averaged, compared, per_row, reduced, whole, zero_at_least
 from netcl.core import Tensor
 from netcl.core.errors import ShapeError
 from netcl.core.expr import Expr, Index, apply, cast, reduce
 from netcl.core.ops_table.dispatch import Domain, Space
 from netcl.ops.table import composite, expression
-
-Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
-
 
 # -- pairs and triplets of vectors: distances over the last axis -----------------------------------------------------
 
@@ -34,7 +30,7 @@ def _cosine_reference(a: Any, b: Any, t: Any, reduction: str = "mean", margin: f
     return averaged(np.where(t[..., 0] > 0, 1 - cosine, np.maximum(0, cosine - margin)), reduction)
 
 
-@expression(amp="float32", shapes=per_row, domain=Domain(cases=_pair_cases, reference=_cosine_reference))
+@expression(amp="float32", shapes=per_row, domain=compared(_pair_cases, _cosine_reference))
 def cosine_embedding_pairs(
     a: Expr, b: Expr, target: Expr, reduction: str = "mean", margin: float = 0.0, *, space: Space
 ) -> Expr:
@@ -51,7 +47,7 @@ def cosine_embedding_pairs(
 def _one_each(op: str, x: Tensor, target: Tensor) -> Tensor:
     if target.shape != x.shape[:-1]:
         raise ShapeError(
-            f"{op}: target has shape {target.shape}, expected {x.shape[:-1]} for vectors of shape {x.shape}", op=op
+            f"{op}: target has shape {target.shape}, expected {x.shape[:-1]} for vectors of shape {x.shape}"
         )
     return ops.reshape(target, (*x.shape[:-1], 1))
 
@@ -64,9 +60,9 @@ def _columns(reference: Any, cases: Any) -> Domain:
             yield (a, b, np.sign(target[..., 0])), attributes
 
     # Targets are labels without a gradient; differences with respect to them would cross a jump.
-    return Domain(
-        cases=lambda rng: (((a, b, t.astype(np.int32)), attributes) for (a, b, t), attributes in called(rng)),
-        reference=lambda a, b, target, **attributes: reference(a, b, target[..., None], **attributes),
+    return compared(
+        lambda rng: (((a, b, t.astype(np.int32)), attributes) for (a, b, t), attributes in called(rng)),
+        lambda a, b, target, **attributes: reference(a, b, target[..., None], **attributes),
     )
 
 
@@ -100,7 +96,7 @@ def _triplet_reference(
     return averaged(np.maximum(near - far + margin, 0), reduction)
 
 
-@expression(amp="float32", shapes=per_row, domain=Domain(cases=_triplet_cases, reference=_triplet_reference))
+@expression(amp="float32", shapes=per_row, domain=compared(_triplet_cases, _triplet_reference))
 def triplet_loss(
     anchor: Expr,
     positive: Expr,
@@ -111,9 +107,7 @@ def triplet_loss(
     *,
     space: Space,
 ) -> Expr:
-    """Returns max(0, d(anchor, positive) - d(anchor, negative) + margin), d the squared or euclidean distance over the
-    last axis.
-    """
+    """Returns max(0, d(anchor, positive) - d(anchor, negative) + margin), d the squared or euclidean distance."""
     last = space.axis(-1)
     gap = _distance(anchor, positive, last, distance) - _distance(anchor, negative, last, distance)
     return reduced(zero_at_least(gap + margin), reduction, space.axes(None)[:-1])
@@ -137,9 +131,9 @@ def _margin_triplet_cases(rng: np.random.Generator) -> Cases:
 
 @composite(
     amp="float32",
-    domain=Domain(
-        cases=_margin_triplet_cases,
-        reference=lambda a, p_, n, p=2.0, **attributes: _margin_triplets(a, p_, n, power=p, **attributes),
+    domain=compared(
+        _margin_triplet_cases,
+        lambda a, p_, n, p=2.0, **attributes: _margin_triplets(a, p_, n, power=p, **attributes),
         second=False,
     ),
 )
@@ -160,7 +154,7 @@ def triplet_margin_loss(
     """
     if len({anchor.ndim, positive.ndim, negative.ndim}) > 1:
         shapes = f"{anchor.shape}, {positive.shape} and {negative.shape}"
-        raise ShapeError(f"triplet_margin_loss: shapes {shapes} have as many axes", op="triplet_margin_loss")
+        raise ShapeError(f"triplet_margin_loss: shapes {shapes} have as many axes")
     near = ops.pairwise_distance(anchor, positive, p, eps)
     far = ops.pairwise_distance(anchor, negative, p, eps)
     if swap:
@@ -171,11 +165,9 @@ def triplet_margin_loss(
 @expression(
     amp="float32",
     shapes=whole,
-    domain=Domain(
-        cases=lambda rng: iter([((rng.uniform(1, 2, 7), rng.uniform(0, 0.9, 7)), {})]),
-        reference=lambda near, far, margin=1.0, reduction="mean": averaged(
-            np.maximum(near - far + margin, 0), reduction
-        ),
+    domain=compared(
+        lambda rng: iter([((rng.uniform(1, 2, 7), rng.uniform(0, 0.9, 7)), {})]),
+        lambda near, far, margin=1.0, reduction="mean": averaged(np.maximum(near - far + margin, 0), reduction),
     ),
 )
 def margin_of_distances(near: Expr, far: Expr, margin: float = 1.0, reduction: str = "mean", *, space: Space) -> Expr:
@@ -198,7 +190,7 @@ def _contrastive_reference(a: Any, b: Any, t: Any, reduction: str = "mean", marg
     return averaged(same * d**2 + (1 - same) * np.maximum(margin - d, 0) ** 2, reduction)
 
 
-@expression(amp="float32", shapes=per_row, domain=Domain(cases=_contrastive_cases, reference=_contrastive_reference))
+@expression(amp="float32", shapes=per_row, domain=compared(_contrastive_cases, _contrastive_reference))
 def contrastive_pairs(
     a: Expr, b: Expr, target: Expr, reduction: str = "mean", margin: float = 1.0, *, space: Space
 ) -> Expr:
@@ -210,9 +202,7 @@ def contrastive_pairs(
 
 @composite(amp="float32", domain=_columns(_contrastive_reference, _contrastive_cases))
 def contrastive_loss(a: Tensor, b: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """Returns d^2 if target is 1 (similar), max(0, margin - d)^2 if it is 0; d the distance of a and b (..., D)
-    (Hadsell et al. 2006).
-    """
+    """Returns d^2 if target is 1, max(0, margin - d)^2 if 0; d: distance of a and b (..., D) (Hadsell et al. 2006)."""
     column = _one_each("contrastive_loss", a, target)
     return contrastive_pairs(a, b, column, reduction=reduction, margin=margin)  # type: ignore[no-any-return]
 
@@ -236,7 +226,7 @@ def _unit(x: Tensor) -> Tensor:
     return ops.mul(x, ops.rsqrt(ops.add(ops.sum(ops.mul(x, x), axis=-1, keepdims=True), 1e-12)))
 
 
-@composite(amp="float32", domain=Domain(cases=_contrast_cases, reference=_contrast_reference))
+@composite(amp="float32", domain=compared(_contrast_cases, _contrast_reference))
 def info_nce_loss(query: Tensor, keys: Tensor, temperature: float = 0.07, reduction: str = "mean") -> Tensor:
     """Cross entropy over cosine(query i, key j) / ``temperature`` with the class j = i (van den Oord et al. 2018).
 
@@ -245,9 +235,7 @@ def info_nce_loss(query: Tensor, keys: Tensor, temperature: float = 0.07, reduct
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"reduction: expected 'mean', 'sum' or 'none', got {reduction!r}")
     if query.ndim != 2 or query.shape != keys.shape:
-        raise ShapeError(
-            f"info_nce_loss: query {query.shape} and keys {keys.shape}; expected both (N, D)", op="info_nce_loss"
-        )
+        raise ShapeError(f"info_nce_loss: query {query.shape} and keys {keys.shape}; expected both (N, D)")
     cosines = ops.div(ops.matmul(_unit(query), _unit(keys), transpose_b=True), temperature)
     each = ops.sub(ops.logsumexp(cosines, axis=1), ops.diag(cosines))
     if reduction == "none":
@@ -309,7 +297,7 @@ def _product_reference(products: Any, rows: Any, columns: Any, distance: str) ->
     return square if distance == "squared" else np.sqrt(square)
 
 
-@expression(amp="float32", domain=Domain(cases=_product_cases, reference=_product_reference))
+@expression(amp="float32", domain=compared(_product_cases, _product_reference))
 def pair_distances(squares: Expr, rows: Expr, columns: Expr, distance: str = "squared", *, space: Space) -> Expr:
     """Returns |a|^2 + |b|^2 - 2 ab from products (N, N) and squares (N, 1), (1, N); clamped at 0."""
     square = zero_at_least(rows + columns - squares * 2.0)
@@ -322,7 +310,7 @@ def pair_distances(squares: Expr, rows: Expr, columns: Expr, distance: str = "sq
 
 def _pairwise(op: str, x: Tensor, labels: Tensor, distance: str) -> Tensor:
     if x.ndim != 2 or labels.shape != x.shape[:1]:
-        raise ShapeError(f"{op}: embeddings {x.shape} and labels {labels.shape}; expected (N, D) and (N,)", op=op)
+        raise ShapeError(f"{op}: embeddings {x.shape} and labels {labels.shape}; expected (N, D) and (N,)")
     n = x.shape[0]
     rows = ops.sum(ops.mul(x, x), axis=1, keepdims=True)
     products = ops.matmul(x, x, transpose_b=True)
@@ -346,11 +334,7 @@ def _cube_cases(rng: np.random.Generator) -> Cases:
     yield (d[:, :, None], d[:, None], *labels), {"margin": 0.31}
 
 
-@expression(
-    amp="float32",
-    shapes=_per_anchor,
-    domain=Domain(cases=_distance_cases, reference=_hardest_reference, second=False),
-)
+@expression(amp="float32", shapes=_per_anchor, domain=compared(_distance_cases, _hardest_reference, second=False))
 def hardest_triplets(
     d: Expr, rows: Expr, columns: Expr, margin: float = 1.0, reduction: str = "mean", *, space: Space
 ) -> Expr:
@@ -369,7 +353,7 @@ def hardest_triplets(
     return reduce("sum", value, 0) / apply("maximum", apply("stop_gradient", count), 1.0)
 
 
-@composite(amp="float32", domain=Domain(cases=_labelled, reference=_hard_reference, second=False))
+@composite(amp="float32", domain=compared(_labelled, _hard_reference, second=False))
 def batch_hard_triplet_loss(
     x: Tensor, labels: Tensor, margin: float = 1.0, distance: str = "squared", reduction: str = "mean"
 ) -> Tensor:
@@ -385,7 +369,7 @@ def batch_hard_triplet_loss(
     return hardest_triplets(d, rows, columns, margin=margin, reduction=reduction)  # type: ignore[no-any-return]
 
 
-@expression(amp="float32", shapes=whole, domain=Domain(cases=_cube_cases, reference=_every_reference, second=False))
+@expression(amp="float32", shapes=whole, domain=compared(_cube_cases, _every_reference, second=False))
 def every_triplet(
     near: Expr,
     far: Expr,
@@ -406,7 +390,7 @@ def every_triplet(
     return reduce("sum", value, (0, 1, 2)) / apply("maximum", apply("stop_gradient", count), 1.0)
 
 
-@composite(amp="float32", domain=Domain(cases=_labelled, reference=_all_reference, second=False))
+@composite(amp="float32", domain=compared(_labelled, _all_reference, second=False))
 def batch_all_triplet_loss(
     x: Tensor, labels: Tensor, margin: float = 1.0, distance: str = "squared", reduction: str = "mean"
 ) -> Tensor:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from netcl.core.expr import Expr, apply, mean, reduce
+from netcl.core.ops_table.dispatch import Domain
 
 Shape = tuple[int, ...]
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def compared(cases: Callable[[Any], Cases] | None, reference: Callable[..., Any], **more: Any) -> Domain:
+    """Returns the domain of a loss that is compared with ``reference`` on samples of its own."""
+    return Domain(cases=cases, reference=reference, **more)
 
 
 def reduced(value: Expr, reduction: str, axes: Sequence[int]) -> Expr:

@@ -15,9 +15,7 @@ Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 def _gates(x: Expr, h: Expr, axis: int, count: int) -> list[tuple[Expr, Expr]]:
-    """Returns both products' parts of each gate, in float32 at least. A masked sum selects a gate: a slice would be a
-    copy.
-    """
+    """Returns both products' parts of each gate, in float32 at least. A masked sum selects a gate without a copy."""
     wide = "float64" if x.dtype == "float64" else "float32"
 
     def at(product: Expr, gate: int) -> Expr:

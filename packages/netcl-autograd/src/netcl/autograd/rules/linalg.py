@@ -12,9 +12,7 @@ from netcl.autograd.rules.shape import summed_to
 
 @rule("matmul", a="b", b="a")
 def matmul(call: RecordedCall, grad: Any) -> Mapping[str, Any]:
-    """Returns for C = A B: dA = dC B^T and dB = A^T dC, with the call's transposes; batches are summed to the operand's
-    shape.
-    """
+    """Returns for C = A B: dA = dC B^T, dB = A^T dC, by the call's transposes, batches summed to operand shapes."""
     a, b = call.a, call.b
     swap_a, swap_b = call.transpose_a and a.ndim > 1, call.transpose_b and b.ndim > 1
     a_shape = a.shape if a.ndim > 1 else (1, *a.shape)

@@ -26,9 +26,7 @@ from netcl.core.storage.gradients import take_kept
 
 @dataclass(frozen=True)
 class GradientRule:
-    """``backward(call, grad)`` returns gradients by operand name; ``saves`` lists per operand the tensors that its
-    gradient needs.
-    """
+    """``backward(call, grad)`` returns gradients by operand; ``saves`` lists per operand what its gradient needs."""
 
     backward: Callable[[RecordedCall, Any], Mapping[str, Any]]
     saves: Mapping[str, tuple[str, ...]]

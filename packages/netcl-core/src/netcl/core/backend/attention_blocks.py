@@ -22,9 +22,8 @@ _ON_OTHERS = 16  # times as many on devices that want larger products
 
 
 def softmax_of(scores: Expr, mask: Expr | None, seen: Expr | None, scale: Any, last: int) -> Expr:
-    """Returns the weights of scaled and masked scores over axis ``last``: 0 in a row without a key that may be seen.
-
-    A bool mask is True where a key may be seen, a floating one is added; ``seen`` hides keys besides.
+    """Returns the weights of scaled and masked scores over axis ``last``: 0 in a row without a key that may be seen. A
+    bool mask is True where a key may be seen, a floating one is added; ``seen`` hides keys besides.
     """
     weight, total, _ = _exponentials(_masked(scores, mask, seen, scale), last)
     return cast(weight / apply("where", apply("eq", total, 0.0), 1.0, total), scores.dtype)
@@ -195,9 +194,7 @@ class _Attention:
         return scores, lse
 
     def operands(self, b: _Block) -> list[TensorData]:
-        """Returns the blocks of q, k and v in the computing type: scores of half types would lose what the softmax
-        needs.
-        """
+        """Returns the blocks of q, k and v in the computing type; scores of half types lose too much for softmax."""
         blocks = (self.rows(self.q, b), self.columns(self.k, b), self.columns(self.v, b))
         return [as_dtype(self.engine, x, self.wide) for x in blocks]
 

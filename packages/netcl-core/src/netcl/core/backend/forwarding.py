@@ -12,15 +12,13 @@ import linecache
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from netcl.core.engine.interceptors import Interceptor, intercepted, recovered
 from netcl.core.engine.protocol import DeviceBackend
 from netcl.core.engine.recording import open_here
 from netcl.core.errors import ArgumentError, CaptureError, KernelBuildError, OutOfRangeError
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorT
+from netcl.core.storage.data import TensorT
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,9 +61,7 @@ class KernelModules:
 
 
 def forwarded(call: F, module: str) -> F:
-    """Returns the method of an engine for a call of the protocol: the function of its name in the kernel module
-    ``module``.
-    """
+    """Returns an engine's method for a call of the protocol: the function of its name in the module ``module``."""
     name = call.__name__
     code = call.__code__  # read directly: this runs at import for each call, and inspect.signature is slow
     count = code.co_argcount
@@ -100,9 +96,7 @@ def forwarded(call: F, module: str) -> F:
 
 
 class DeviceFlags:
-    """Messages of checks made on devices: a kernel raises the code of a message, the next host read raises the
-    message.
-    """
+    """Messages of checks on devices: a kernel raises the code of a message, the next host read raises the message."""
 
     def __init__(self) -> None:
         self._codes: dict[tuple[str, type[Exception]], int] = {}

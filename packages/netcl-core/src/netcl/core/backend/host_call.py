@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.engine.recording import open_here
+from netcl.core.storage.data import TensorData
 
 if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
-
     Action = Callable[[Sequence[TensorData], Sequence[TensorData]], object]
 
 

@@ -24,9 +24,7 @@ _FEW = 256  # elements from which a table of 256 counts pays
 
 
 def sorted_rows(x: Array, dtype: str, descending: bool) -> tuple[Array, Array]:
-    """Returns the last axis of ``x``, stored as ``dtype``, in order, equal elements in theirs, and the positions,
-    int64.
-    """
+    """Returns the last axis of ``x``, stored as ``dtype``, in stable order, and the positions, int64."""
     order = _order(x, dtype, descending)
     if x.size == 0:
         return x.copy(), order
@@ -38,9 +36,8 @@ def sorted_rows(x: Array, dtype: str, descending: bool) -> tuple[Array, Array]:
 
 
 def sort_values(values: Array, original: Callable[[], Array], dtype: str, descending: bool = False) -> None:
-    """Gives ``values`` the values of ``sorted_rows`` in place, in the time of an unstable sort.
-
-    ``original()`` gives the values as they were, which are needed again if there are NaNs or zeros of negative sign.
+    """Gives ``values`` the values of ``sorted_rows`` in place, in the time of an unstable sort. ``original()`` gives
+    the values as they were, which are needed again if there are NaNs or zeros of negative sign.
     """
     if values.size == 0:
         return
@@ -207,9 +204,7 @@ def _keys(x: Array, dtype: str) -> Array:
 
 
 def _reversed(x: Array, order_of: Any, descending: bool) -> Array:
-    """Returns the order of ``x``; a descending order is of reversed rows, reversed, so that equal elements keep theirs
-    and NaN comes first.
-    """
+    """Returns the order of ``x``; descending it is of reversed rows, reversed: equal elements stay, NaN comes first."""
     if not descending:
         return order_of(x)  # type: ignore[no-any-return]
     return np.ascontiguousarray(x.shape[-1] - 1 - order_of(np.ascontiguousarray(x[..., ::-1]))[..., ::-1])

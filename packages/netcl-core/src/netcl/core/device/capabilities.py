@@ -14,17 +14,6 @@ import numpy as np
 
 from netcl.core import config
 
-__all__ = [
-    "DeviceProfile",
-    "device_profile",
-    "kernel_strategy",
-    "has_capabilities",
-    "profile_of",
-    "requirements",
-    "override_profile",
-    "type_of",
-]
-
 # OpenCL's own constants, so that this module does not need pyopencl
 _TYPE_BITS = ((4, "gpu"), (2, "cpu"), (8, "accel"))
 _TINY_LOCAL_MEMORY = 24 * 1024
@@ -33,7 +22,6 @@ _TINY_LOCAL_MEMORY = 24 * 1024
 @dataclass(frozen=True)
 class DeviceProfile:
     """Capabilities of a device; memory in bytes, ``extensions`` are the names that the driver reports.
-
     ``unified_memory``: host and device share memory, as on CPUs and on GPUs that report it.
     """
 
@@ -175,11 +163,7 @@ _CAPABILITIES = {
 
 
 def requirements(requires: str | Iterable[str]) -> tuple[str, ...]:
-    """Returns the names of capabilities (fp16 fp64 subgroups svm int64_atomics command_buffer) or extensions as a
-    tuple.
-
-    Raises ValueError for an unknown name.
-    """
+    """Returns names of capabilities (see ``_CAPABILITIES``) or extensions as a tuple; ValueError for an unknown one."""
     needs = (requires,) if isinstance(requires, str) else tuple(requires)
     for need in needs:
         if need not in _CAPABILITIES and not need.startswith("cl_"):
@@ -199,7 +183,6 @@ def has_capabilities(profile: DeviceProfile, needs: Iterable[str]) -> bool:
 
 def kernel_strategy(profile: DeviceProfile) -> str:
     """Returns ``"portable"`` or ``"optimized"``, the kernels that suit the device; NETCL_KERNEL_STRATEGY overrides it.
-
     "portable" for CPUs and for local memory below 24 KB; "optimized" with sub-groups or fp16, and for NVIDIA and AMD.
     """
     forced: str = config.get("KERNEL_STRATEGY")

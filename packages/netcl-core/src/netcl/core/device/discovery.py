@@ -39,22 +39,6 @@ from netcl.core.device.selectors import (
 from netcl.core.errors import DeviceNotFoundError, format_bytes
 from netcl.core.process import naming
 
-__all__ = [
-    "CPUQueue",
-    "DeviceHandle",
-    "DeviceManager",
-    "Queue",
-    "Selector",
-    "device",
-    "drivers_loaded",
-    "free_torch_name",
-    "get_active_device",
-    "get_default_device",
-    "manager",
-    "set_default_device",
-    "use_pytorch_names",
-]
-
 
 class CPUQueue:
     """The command queue of the NumPy backend, where work is complete when the call returns."""
@@ -165,9 +149,7 @@ class DeviceHandle:
 
     @property
     def selector(self) -> str:
-        """A selector that finds this device in other processes of this machine too; a sub-device has the selector of
-        its parent.
-        """
+        """A selector that finds this device in other processes too; a sub-device has the selector of its parent."""
         if self.backend == "meta":
             return "meta"
         if self.backend == "cpu":
@@ -194,16 +176,12 @@ def _pytorch_text(kind: str, index: int | None) -> str:
 
 @cache
 def _opencl() -> Any:
-    """Returns the module that imports pyopencl (``cl`` is None without it); loaded at the first search for another
-    device than NumPy.
-    """
+    """Returns the module that imports pyopencl (``cl`` is None without it); loaded when a device is searched for."""
     return import_module("netcl.core.device.opencl_modules")
 
 
 def _plugins() -> Any:
-    """Returns the module of backends of other distributions, which reads the metadata of all installed
-    distributions.
-    """
+    """Returns the module of backends of other distributions, which reads the metadata of installed distributions."""
     return import_module("netcl.core.device.plugins")
 
 
@@ -247,9 +225,7 @@ def use_pytorch_names(enabled: bool = True) -> None:
 
 @cache
 def _has_backend() -> bool:
-    """True if this netcl-core has the OpenCL backend; a second implementation may not have one, with or without
-    pyopencl.
-    """
+    """True if this netcl-core has the OpenCL backend; another one may not have it, with or without pyopencl."""
     return find_spec("netcl.core.backend.opencl") is not None
 
 
@@ -499,9 +475,7 @@ class DeviceManager:
         return self._numpy
 
     def gpus(self) -> list[tuple[Any, Any]]:
-        """Returns the (platform, device) pairs of usable GPUs, best first. A GPU in NETCL_DEVICE is the first; a CPU
-        there hides all GPUs.
-        """
+        """Returns the (platform, device) pairs of usable GPUs, best first: NETCL_DEVICE's; a CPU there hides all."""
         pairs = [pair for pair in self._ranked() if type_of(pair[1]) == "gpu"]
         preferred = self._chosen() if pairs else None
         if preferred is not None and preferred.device_type == "gpu":
@@ -565,9 +539,7 @@ class DeviceManager:
         return self._open(*pairs[index])
 
     def not_found(self, selector: object) -> DeviceNotFoundError:
-        """Returns the error for a selector without a device: it lists all devices or, if there are none, the packages
-        to install.
-        """
+        """Returns the error for a selector without a device, with all devices or, if none, what to install."""
         why = str(_opencl().icd.late_advice()) if self.discover() else self._why_none()
         hint = f"\n{why}" * bool(why)
         if str(selector).partition(":")[0] in _GPU_NAMES and not _pytorch_names:
@@ -722,9 +694,7 @@ def get_default_device() -> device:
 
 
 def get_active_device() -> DeviceHandle:
-    """Returns the device of the innermost ``with device(...)`` of this thread, else the device of
-    ``set_default_device``, else ``manager.default()``.
-    """
+    """Returns the device of this thread's innermost ``with device(...)``, of ``set_default_device``, or the default."""
     if _active.handles:
         return _active.handles[-1]
     if _default is not None:

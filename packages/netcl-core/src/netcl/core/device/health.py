@@ -126,9 +126,7 @@ def is_fault(error: Any) -> bool:
 
 
 def fault(context: Any, what: str, error: Any) -> DeviceError:
-    """Returns the DeviceError to raise for an ``is_fault`` error of a call that allocates nothing; ``what`` names the
-    call.
-    """
+    """Returns the DeviceError for an ``is_fault`` error of a call that allocates nothing; ``what`` names the call."""
     if is_lost(error):
         return mark_lost(context, what, error)
     return DeviceError(
@@ -138,9 +136,7 @@ def fault(context: Any, what: str, error: Any) -> DeviceError:
 
 
 def mark_lost(context: Any, what: str, error: Any) -> DeviceLostError:
-    """Marks the device of the context as lost and returns the DeviceLostError to raise; ``what`` names the failed
-    action.
-    """
+    """Marks the context's device as lost, returns the DeviceLostError to raise; ``what`` names the failed action."""
     state = state_of(context)
     if state.lost is None:
         state.lost = (
@@ -156,9 +152,7 @@ def _names(context: Any) -> str:
 
 
 def _in_flight(context: Any) -> str:
-    """Returns the end of a message about a fault: the kernels that no wait has confirmed, and how to find the faulty
-    one.
-    """
+    """Returns the end of a message about a fault: kernels that no wait has confirmed, how to find the faulty one."""
     if config.get("SYNC"):  # the call that failed names it
         return ""
     names = [name for queue in queues_of(context) for name in kernel_names(launch_log(queue))]

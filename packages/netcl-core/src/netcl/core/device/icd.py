@@ -68,7 +68,6 @@ _NAMES = (
 @dataclass(frozen=True)
 class Driver:
     """An OpenCL driver: ``name``, ``library`` as the loader opens it, ``origin``, and ``problem`` if there is one.
-
     ``library`` is empty for a file without a library, which is hidden from the loader.
     """
 
@@ -255,9 +254,8 @@ def _entries() -> list[_Entry]:
 
 
 def find_drivers() -> list[Driver]:
-    """Returns the drivers that this process's OpenCL loader finds, including failing ones with the reason.
-
-    Reads files only and loads nothing. Empty on macOS and Windows: their loaders keep their own registries.
+    """Returns the drivers that this process's OpenCL loader finds, including failing ones with the reason. Reads files
+    only and loads nothing. Empty on macOS and Windows: their loaders keep their own registries.
     """
     return [entry.driver for entry in _entries()]
 

@@ -20,9 +20,8 @@ _problems: dict[str, str] = {}
 
 
 def find() -> dict[str, Found]:
-    """Returns the backends of all installed distributions by name; the entry points are loaded at the first call.
-
-    One that raises, or has no ``devices()``, is left out with a warning in the log, and is in ``problems()``.
+    """Returns the backends of all installed distributions by name; the entry points are loaded at the first call. One
+    that raises, or has no ``devices()``, is left out with a warning in the log, and is in ``problems()``.
     """
     global _found
     with _lock:
@@ -40,9 +39,8 @@ def problems() -> dict[str, str]:
 
 
 def add(name: str, factory: Callable[[Any], Any]) -> None:
-    """Adds a backend with the devices of ``factory.devices()``, in place of an earlier one of the name.
-
-    Raises ValueError for a name of netcl's own, TypeError if the devices are no DeviceHandles of this backend.
+    """Adds a backend with the devices of ``factory.devices()``, in place of an earlier one of the name. Raises
+    ValueError for a name of netcl's own, TypeError if the devices are no DeviceHandles of this backend.
     """
     if name in OWN_NAMES:
         raise ValueError(f"{name!r} is a selector of netcl; give the backend another name")

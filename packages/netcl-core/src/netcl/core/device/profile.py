@@ -8,18 +8,15 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-from netcl.core.device.capabilities import DeviceProfile, device_profile, kernel_strategy
-
-__all__ = [
-    "DeviceProfile",
-    "ExtendedDeviceProfile",
-    "GPUFamily",
-    "device_profile",
-    "extended_device_profile",
-    "family_of",
-    "get_device_family",
-    "kernel_strategy",
-]
+from netcl.core.device.capabilities import (
+    DeviceProfile as DeviceProfile,
+)
+from netcl.core.device.capabilities import (
+    device_profile as device_profile,
+)
+from netcl.core.device.capabilities import (
+    kernel_strategy as kernel_strategy,
+)
 
 
 class GPUFamily(Enum):
@@ -81,10 +78,8 @@ _FPGA = re.compile(r"fpga|xilinx|altera", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class ExtendedDeviceProfile:
-    """A DeviceProfile with the properties that tile sizes and vector widths depend on.
-
-    ``vector_width``: floats per vector that the driver prefers; ``unified_memory``: True if host and device share
-    memory.
+    """A DeviceProfile with the properties that tile sizes and vector widths depend on. ``vector_width``: floats per
+    vector that the driver prefers; ``unified_memory``: True if host and device share memory.
     """
 
     base: DeviceProfile
@@ -119,9 +114,7 @@ class ExtendedDeviceProfile:
 
 
 def family_of(profile: DeviceProfile, compute_capability: tuple[int, int] | None = None, board: str = "") -> GPUFamily:
-    """Returns the vendor generation by names, or by NVIDIA's compute capability; ``board`` is a second name of the
-    device.
-    """
+    """Returns the vendor generation by names, or NVIDIA's compute capability; ``board`` is a second name."""
     names = f"{profile.name} {board}"
     if profile.is_cpu:
         return GPUFamily.CPU

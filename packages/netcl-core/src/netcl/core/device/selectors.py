@@ -41,9 +41,7 @@ def driver_word(platform_name: str) -> str:
 
 
 def rank(platform: Any, dev: Any) -> tuple[int, ...]:
-    """Returns the sort key, best first: GPU, accelerator, CPU, simulators; then discrete, vendor's own driver, more
-    memory.
-    """
+    """Returns the sort key: GPU, accelerator, CPU, simulators; then discrete, vendor's own driver, more memory."""
     kind = type_of(dev)
     # Oclgrind sets the bits of all types and Intel's FPGA emulator the accelerator's: neither is hardware.
     simulated = bool(_SIMULATOR.search(f"{platform.name} {dev.name}"))
@@ -58,9 +56,7 @@ def usable(dev: Any) -> bool:
 
 
 def matching(ranked: list[tuple[Any, Any]], words: str) -> list[tuple[Any, Any]]:
-    """Returns the (platform, device) pairs with the words in their names; matching platforms take precedence over
-    devices.
-    """
+    """Returns the (platform, device) pairs with the words in their names; matching platforms before devices."""
     by_platform = [pair for pair in ranked if in_platform(words, pair[0].name)]
     # PoCL's device name contains the processor's: on an Intel processor, "intel" does not mean PoCL but a missing
     # driver.

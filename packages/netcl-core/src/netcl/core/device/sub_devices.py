@@ -41,9 +41,8 @@ def sub_devices(dev: Any, n: int) -> list[Any]:
 
 
 def new_queue(context: Any, dev: Any, priority: int = 0) -> Any:
-    """Returns a command queue, with profiling if NETCL_PROFILE_EVENTS is set.
-
-    A ``priority`` below 0 requests more of the device, above 0 less, if the driver supports the hint.
+    """Returns a command queue, with profiling if NETCL_PROFILE_EVENTS is set. A ``priority`` below 0 requests more of
+    the device, above 0 less, if the driver supports the hint.
     """
     kind = cl.command_queue_properties.PROFILING_ENABLE if config.get("PROFILE_EVENTS") else 0
     if priority and "cl_khr_priority_hints" in dev.extensions.split():
@@ -57,9 +56,8 @@ def new_queue(context: Any, dev: Any, priority: int = 0) -> Any:
 
 
 def order_after(queue: Any, work: Any) -> None:
-    """Makes later work of a cl.CommandQueue run after ``work``: a cl.Event, or all work so far of another queue.
-
-    OpenCL does not order work across contexts: for another context this thread waits.
+    """Makes later work of a cl.CommandQueue run after ``work``: a cl.Event, or all work so far of another queue. OpenCL
+    does not order work across contexts: for another context this thread waits.
     """
     late_launches.enqueue()
     event = cl.enqueue_marker(work) if isinstance(work, cl.CommandQueue) else work

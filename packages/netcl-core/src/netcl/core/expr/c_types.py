@@ -155,9 +155,7 @@ def convert(text: str, source: str, target: str, width: int) -> str:
 
 
 def _unsigned_of_float(text: str, target: str, width: int) -> str:
-    """Returns a float as uint16, uint32 or uint64. Numbers below 0 wrap: they are converted to long first, since C
-    leaves the direct conversion undefined.
-    """
+    """Returns a float as an unsigned integer; below 0 it wraps, by long, as C leaves a direct conversion undefined."""
     if target == "uint64":
         return f"({text} < 0 ? (ulong)(long)({text}) : (ulong)({text}))"
     if width > 4:  # of four lanes each, for the reason given in _converted
@@ -199,9 +197,7 @@ def _holds(target: str, source: str) -> bool:
 
 
 def wrapped(text: str, dtype: str) -> str:
-    """Returns a computed value wrapped to the range of a small integer dtype: its low bits, in unsigned or signed
-    arithmetic.
-    """
+    """Returns a value wrapped to the range of a small integer dtype: its low bits, in unsigned or signed arithmetic."""
     if not is_small(dtype):
         return text
     bits = 8 * itemsize(dtype)

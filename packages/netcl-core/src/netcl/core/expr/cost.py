@@ -1,6 +1,4 @@
-"""Estimates the cost of expressions in additions per element, to decide which values are recomputed, and counts the
-floating-point operations of a profile.
-"""
+"""Estimates the cost of expressions in additions per element, for recomputing, and counts a profile's operations."""
 
 from __future__ import annotations
 

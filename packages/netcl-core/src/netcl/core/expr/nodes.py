@@ -47,9 +47,8 @@ def _forget(ref: weakref.KeyedRef[Any, Expr]) -> None:
 
 
 class Expr(metaclass=_Interned):
-    """A node of the DAG; Python operators and comparisons build further nodes.
-
-    ``==`` is identity, as interning makes it structural; the elementwise comparison is ``eq(a, b)``.
+    """A node of the DAG; Python operators and comparisons build further nodes. ``==`` is identity, as interning makes
+    it structural; the elementwise comparison is ``eq(a, b)``.
     """
 
     __slots__ = ("__weakref__",)
@@ -141,9 +140,8 @@ class Const(Expr):
 
 @dataclass(frozen=True, eq=False)
 class Scalar(Expr):
-    """A number passed by name at launch, so that its value is not in the text of the kernel.
-
-    The name ``size:0,2`` is bound by every backend to the number of elements of those axes of the iteration space.
+    """A number passed by name at launch, so that its value is not in the text of the kernel. The name ``size:0,2`` is
+    bound by every backend to the number of elements of those axes of the iteration space.
     """
 
     name: str
@@ -191,9 +189,8 @@ REDUCE_KINDS = ("sum", "prod", "max", "min")
 
 @dataclass(frozen=True, eq=False)
 class Reduce(Expr):
-    """``kind`` (sum, prod, max, min) of ``arg`` over ``axes`` of the iteration space, which stay with length one.
-
-    half and bfloat16 accumulate in float32, whole numbers and bool add up in int64.
+    """``kind`` (sum, prod, max, min) of ``arg`` over ``axes`` of the iteration space, which stay with length one. half
+    and bfloat16 accumulate in float32, whole numbers and bool add up in int64.
     """
 
     kind: str
@@ -263,9 +260,7 @@ def register_primitive(primitive: Primitive) -> Primitive:
 
 
 def as_expr(value: Operand, like: str | None = None) -> Expr:
-    """Returns a number as Const: of dtype ``like`` if that holds it, else int64, float32 or bool; returns a node
-    unchanged.
-    """
+    """Returns a number as Const: of dtype ``like`` if that holds it, else int64, float32 or bool; a node unchanged."""
     if isinstance(value, Expr):
         return value
     if isinstance(value, bool):
@@ -310,9 +305,7 @@ _SELECTIONS = ("neg", "abs", "maximum", "minimum", "where", "stop_gradient")
 
 
 def _is_stored(value: Expr) -> bool:
-    """True if the half dtype of ``value`` holds it exactly: it is loaded or stored, or selected from such values and
-    zeros.
-    """
+    """True if the half dtype of ``value`` holds it exactly: it is loaded, stored, or selected from such and zeros."""
     seen, stack = set[Expr](), [value]
     while stack:
         node = stack.pop()
@@ -381,7 +374,7 @@ def apply(name: str, *args: Operand) -> Expr:
         if dtype == "bool":
             return _on_bool(prim, operands)
         if is_floating(dtype) and rule == "promote" and isinstance(prim.opencl, dict) and "float" not in prim.opencl:
-            raise DTypeError(f"{name}: expected whole numbers or bool, got {dtype}", op=name)
+            raise DTypeError(f"{name}: expected whole numbers or bool, got {dtype}")
         return Apply(prim, operands, "bool" if rule in ("compare", "predicate") else dtype)
     return cast(args[0], rule)
 

@@ -1,6 +1,4 @@
-"""Evaluates expressions with NumPy: the graph that becomes a kernel on OpenCL devices, as a list of steps on whole
-arrays.
-"""
+"""Evaluates expressions with NumPy: the graph of a kernel on OpenCL devices, as a list of steps on whole arrays."""
 
 from __future__ import annotations
 
@@ -40,9 +38,7 @@ def load(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
 
 
 def _store(dtype: str) -> Callable[[Any], np.ndarray[Any, Any]]:
-    """Returns the function that converts computed values to stored elements, rounded to nearest even in the half
-    types.
-    """
+    """Returns the function that converts computed values to stored elements, rounded to nearest even in half types."""
     if dtype == "bfloat16":
         return lambda value: to_bfloat16(np.asarray(value, dtype=np.float32))
     stored = numpy_dtype(dtype)
@@ -62,18 +58,14 @@ def _cast(source: str, target: str) -> Callable[[Any], Any]:
 
 
 def _unsigned_of_float(dtype: np.dtype[Any], value: Any) -> Any:
-    """Converts floats to unsigned integers; numbers below 0 wrap, as on the device. C leaves a direct conversion
-    undefined.
-    """
+    """Converts floats to unsigned integers; numbers below 0 wrap, as on the device. In C that is undefined."""
     floats = np.asarray(value)
     wrapped = floats.astype(np.int64).astype(dtype)
     return np.where(floats < 2.0**63, wrapped, floats.astype(dtype)) if dtype.itemsize == 8 else wrapped
 
 
 def _reduction(node: Reduce) -> Callable[[_Run, Any], Any]:
-    """Returns the function that reduces values; sums of float32 are accumulated in float64, so that every axis is as
-    exact as the best.
-    """
+    """Returns the function that reduces values; sums of float32 in float64, so that all axes are equally exact."""
     axes, dtype, function = node.axes, arithmetic_dtype(node.dtype), _REDUCTIONS[node.kind]
     floating = is_floating(node.dtype)
 
@@ -259,9 +251,7 @@ def evaluate(
 
 
 def scalar_value(name: str, scalars: Mapping[str, float | int], space: Sequence[int]) -> float | int:
-    """Returns the value of a scalar of a run; ``size:0,2`` is the number of elements of these axes of the iteration
-    space.
-    """
+    """Returns the value of a scalar of a run; ``size:0,2`` is the number of elements of these axes of the space."""
     if name.startswith("size:"):
         return math.prod(space[int(axis)] for axis in name[5:].split(","))
     return scalars[name]

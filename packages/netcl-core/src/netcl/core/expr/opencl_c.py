@@ -177,9 +177,7 @@ class _Writer(LoopWriter):
         scope.add(c.store(f"out{k}", offset, text, dtype, lanes, self.through(dtype, lanes), streams))
 
     def require(self, node: Apply, scope: Scope, parts: list[tuple[str, bool]]) -> tuple[str, bool]:
-        """Writes the statement that raises the flag if the condition is false, with the value of the first failing
-        lane.
-        """
+        """Writes what raises the flag if the condition is false, with the value of the first failing lane."""
         (condition, vector), (value, wide), (code, _), (size, _) = parts
         first = next((load for load in walk((node.args[1],)) if isinstance(load, Load)), None)
         axes = () if first is None else self.layout.loads[first.slot]
@@ -225,9 +223,7 @@ class _Writer(LoopWriter):
             self.put(scope, k, text, wide)
 
     def body(self) -> tuple[list[str], str, list[str]]:
-        """Returns the statements before the number of the work-item, its declaration if needed, and the statements
-        after it.
-        """
+        """Returns the statements before the work-item's number, its declaration if needed, and those after it."""
         layout, root = self.layout, self.root
         rows = Scope(
             root, frozenset(layout.grid) - ({self.last} if layout.columns else set()), floor=layout.split is not None
@@ -291,9 +287,7 @@ class _Writer(LoopWriter):
         return lines
 
     def place_outputs(self, rows: Scope) -> None:
-        """Writes the outputs of a place on the grid: single values at once, the others in loops over their reduced
-        axes.
-        """
+        """Writes the outputs of a place on the grid: single values at once, others in loops over their reduced axes."""
         by_axes: dict[Axes, list[int]] = {}
         for k, axes in enumerate(self.layout.outputs):
             walked = tuple(axis for axis in axes if axis in self.layout.reduced and axis != self.layout.split)
@@ -378,9 +372,8 @@ def uses_flag(outputs: Sequence[Expr]) -> bool:
 
 
 def render(outputs: Sequence[Expr], layout: Layout) -> KernelSource:
-    """Returns the kernel of ``outputs`` over the axes of ``layout``, named after its kind and content.
-
-    Its text is ``to_source()``; ``KernelSpec.from_source`` turns it into a kernel that can be built, run and tuned.
+    """Returns the kernel of ``outputs`` over the axes of ``layout``, named after its kind and content. Its text is
+    ``to_source()``; ``KernelSpec.from_source`` turns it into a kernel that can be built, run and tuned.
     """
     writer = _Writer(outputs, layout)
     before, number, lines = writer.body()

@@ -192,9 +192,7 @@ class LoopWriter(ABC):
     def finish(
         self, scope: Scope, member: Reduce, wide: _Sum | None, single: _Sum | None, across: bool
     ) -> tuple[str, str, bool]:
-        """Returns the value of one work-item after the loops of a reduction, its error ("": none), and True if they are
-        vectors.
-        """
+        """Returns a work-item's value after a reduction's loops, its error ("": none), and True if they are vectors."""
         for sum_ in (wide, single):
             if sum_ is not None and sum_.nan:
                 none = c.broadcast("NAN", member.dtype, self.width) if sum_.vector else "NAN"
@@ -211,9 +209,7 @@ class LoopWriter(ABC):
         return name, error, False
 
     def fold(self, scope: Scope, wide: _Sum, rest: str, rest_error: str) -> tuple[str, str]:
-        """Combines the lanes of an accumulator, and the accumulator of the rest if there is one, to one value (and
-        error), in a fixed order.
-        """
+        """Combines an accumulator's lanes, and the rest's if there is one, to one value (and error), in fixed order."""
         member, width = wide.member, self.width
         name, error = (wide.total, wide.error) if wide.careful else (wide.term, "")
         if wide.lanes > 1:
@@ -236,9 +232,7 @@ class LoopWriter(ABC):
         return name, error
 
     def fold_array(self, scope: Scope, wide: _Sum, name: str, error: str) -> tuple[str, str]:
-        """Combines the lanes of an accumulator that is not a vector to one value (and error), in the order of
-        ``fold``.
-        """
+        """Combines lanes of an accumulator that is no vector to one value (and error), in the order of ``fold``."""
         step = wide.lanes
         while step > 1:
             step //= 2
@@ -254,9 +248,7 @@ class LoopWriter(ABC):
     def fold_group(
         self, scope: Scope, members: Sequence[Reduce], items: Sequence[tuple[str, str, bool]]
     ) -> list[tuple[str, str, bool]]:
-        """Combines the values of all work-items of the group to one for each reduction, by trees in local memory with
-        shared barriers.
-        """
+        """Combines the values of a group's work-items to one for each reduction, by trees in local memory."""
         before, steps, totals, after = [], [], list[tuple[str, str, bool]](), []
         for number, (member, (name, error, _)) in enumerate(zip(members, items)):
             kind = c.value_type(member.dtype)

@@ -9,9 +9,7 @@ from netcl.core.expr.nodes import Apply, Const, Expr, Index, Load, Reduce, apply
 
 
 def walk(roots: Iterable[Expr]) -> list[Expr]:
-    """Returns every node below ``roots`` once, arguments before their users; iterative, so that depth is not
-    limited.
-    """
+    """Returns every node below ``roots`` once, arguments before their users; iterative, for any depth."""
     order: list[Expr] = []
     seen: set[Expr] = set()
     stack: list[tuple[Expr, bool]] = [(root, False) for root in reversed(list(roots))]
@@ -90,9 +88,7 @@ def _is(node: Expr, value: float) -> bool:
 
 
 def _simplify_node(node: Expr) -> Expr | None:
-    """Applies rules that change no bit of a result: x*1, x/1, x-0 and negations; x+0 and x*0 would change -0, NaN and
-    Inf.
-    """
+    """Applies rules that change no bit: x*1, x/1, x-0 and negations; x+0 and x*0 would change -0, NaN and Inf."""
     if not isinstance(node, Apply):
         return None
     name, args = node.prim.name, node.args

@@ -64,9 +64,7 @@ class Target:
     def groupings(
         self, outputs: tuple[Expr, ...], shapes: tuple[Shape, ...], inputs: tuple[Shape, ...]
     ) -> tuple[frozenset[Any], ...]:
-        """Returns for each output the orders of its reductions of floats: an output has the same bits in two plans with
-        the same orders.
-        """
+        """Returns each output's orders of float reductions: it has the same bits in two plans with the same orders."""
         return _groupings(outputs, shapes, inputs, self)
 
 
@@ -170,9 +168,7 @@ class _Planner:
     # -- stages --------------------------------------------------------------------------------------------------------
 
     def stage(self, stage: _Stage) -> None:
-        """Plans ``stage``: cuts expressions that reduce over different axes, then plans one kernel for each group that
-        fits together.
-        """
+        """Plans ``stage``: cuts expressions that reduce over different axes, plans a kernel per group that fits."""
         while (first := self.cut(stage)) is not None:  # the next cut may read the results of ``first``
             self.stage(first)
         groups: dict[Any, _Stage] = {}
@@ -253,9 +249,7 @@ class _Planner:
         return sum_of if cut is not None and self.space[cut[0]] == cut[1] * cut[2] else {}
 
     def cut(self, stage: _Stage) -> _Stage | None:
-        """Replaces inner results by temporaries in outputs that reduce over different axes; returns the stage that
-        computes them.
-        """
+        """Replaces inner results by temporaries in outputs that reduce over other axes; returns the stage for them."""
         points: dict[Expr, None] = {}
         for output in stage.outputs:
             if len(_axis_sets(output)) > 1 and not self.nests(output):
@@ -273,9 +267,8 @@ class _Planner:
         return first
 
     def nests(self, output: Expr) -> bool:
-        """True if one work-item may repeat the inner reductions of ``output`` at each step of the outer loop.
-
-        Never if a group shares a row: its work-items run the outer loop separately, and the inner loop has barriers.
+        """True if one work-item may repeat the inner reductions of ``output`` at each step of the outer loop. Never if
+        a group shares a row: its work-items run the outer loop separately, and the inner loop has barriers.
         """
         if self.target.group > 1:
             return False
@@ -291,9 +284,7 @@ class _Planner:
         )
 
     def cut_points(self, output: Expr) -> list[Expr]:
-        """Returns the arguments of outer reductions that are small already, else the outermost reductions over one kind
-        of axes.
-        """
+        """Returns small arguments of outer reductions, else the outermost reductions over one kind of axes."""
         present, memo = self.present(), dict[Expr, frozenset[int]]()
         small = []
         for node in walk((output,)):
@@ -526,9 +517,7 @@ class _Planner:
         return next((turns for turns in TURNS if vectors <= turns and turns * 2 <= group), 0)
 
     def grid(self, layout: Layout, sizes: Sequence[int], split: tuple[int, int, int] | None) -> tuple[list[int], int]:
-        """Returns the numbers after the sizes in the kernel's parameters (rows, rows_each, chunk ...), and the global
-        size.
-        """
+        """Returns the numbers after sizes in the parameters (rows, rows_each, chunk ...), and the global size."""
         pieces = split[1] if split is not None and layout.split is not None else 1
         if layout.flat:
             chunk = layout.group * layout.width
@@ -599,9 +588,7 @@ def _outside(node: Expr, pure: Sequence[Expr]) -> list[Expr]:
 def make_plan(
     outputs: Sequence[Expr], shapes: Sequence[Shape], inputs: Sequence[Shape], space: Shape, target: Target
 ) -> Plan:
-    """Returns the plan that computes ``outputs`` (of ``shapes``) from inputs of the given shapes over the iteration
-    space.
-    """
+    """Returns the plan that computes ``outputs`` (of ``shapes``) from inputs of ``shapes``, over the space."""
     names = (node.name for node in walk(outputs) if isinstance(node, Scalar) and node.name.startswith("size:"))
     sizes = {name: int(scalar_value(name, {}, space)) for name in names}
     if not target.is_cpu:

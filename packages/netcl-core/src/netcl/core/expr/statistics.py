@@ -42,9 +42,8 @@ def moments(value: Expr, axes: tuple[int, ...]) -> tuple[Expr, Expr]:
 
 
 def standardized(x: Expr, axes: tuple[int, ...], eps: Expr) -> Standardized:
-    """Returns x standardized over ``axes``, in float32 at least.
-
-    As expressions are interned, the gradient of a row that uses it finds ``value`` in the row's outputs.
+    """Returns x standardized over ``axes``, in float32 at least. As expressions are interned, the gradient of a row
+    that uses it finds ``value`` in the row's outputs.
     """
     wide = widened(x)
     average, var = moments(wide, axes)

@@ -95,6 +95,3 @@ def _image_shape(kind: str, x: Any, weight: Any, **options: Any) -> Shape | None
 
 
 _SHAPES: dict[str, Callable[..., Shape | None]] = {"matmul": _product_shape, "conv": _image_shape}  # by call
-
-
-__all__ = ["CONTRACTIONS", "described"]

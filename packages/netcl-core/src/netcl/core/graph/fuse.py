@@ -70,9 +70,7 @@ class _Group:
 
 
 class Fusion:
-    """The groups of ``calls``; ``live`` are the numbers that are needed afterwards, ``outside`` numbers of tensors that
-    are written for others.
-    """
+    """The groups of ``calls``; ``live`` are numbers needed afterwards, ``outside`` those written for others."""
 
     def __init__(self, calls: Sequence[LoggedCall], live: set[int], rules: Rules, outside: Iterable[int] = ()) -> None:
         self._calls = calls = _without_dead_calls(calls, {*live, *outside})
@@ -241,9 +239,7 @@ class Fusion:
     # -- epilogues -----------------------------------------------------------------------------------------------------
 
     def _fuse_epilogue(self, number: int) -> None:
-        """Makes the group ``number`` the epilogue of a contraction with a result that only this group reads, if it can
-        be.
-        """
+        """Makes the group ``number`` the epilogue of a contraction whose result it alone reads, if it can be."""
         group = self._groups[number]
         needed = self._needed_of(group)
         if group.region is None or len(needed) != 1 or any(there for _, there in group.made.values()):
@@ -374,9 +370,7 @@ def _without_dead_calls(calls: Sequence[LoggedCall], live: set[int]) -> list[Log
 
 
 def _repeated(calls: Sequence[LoggedCall]) -> set[int]:
-    """Returns the calls that compute a large value of an earlier call again, as gradients do with what was freed
-    between the passes.
-    """
+    """Returns calls that compute a large value of an earlier call again, as gradients do with what was freed."""
     known: set[Any] = set()
     repeated = set()
     for at, call in enumerate(calls):
@@ -400,6 +394,3 @@ def _value_of(call: LoggedCall) -> Any:
         key = (call.args[:1], tuple(sorted(call.kwargs.items()))) if call.method == "copy" else ()
         plain = call.method == "copy" and len(call.args) == 2
     return key if plain and any(prod(ref.shape) * itemsize(ref.dtype) >= _LARGE for ref in made) else None
-
-
-__all__ = ["Fusion", "Rules", "Traced"]

@@ -1,6 +1,4 @@
-"""Decides if a call can be fused into a region, of a jitted function or of a captured step: axis mapping, legality and
-cost.
-"""
+"""Decides if a call can be fused into a jitted or captured region: axis mapping, legality and cost."""
 
 from __future__ import annotations
 
@@ -167,9 +165,7 @@ def extend(
 
 
 def _grouped(region: Region, results: tuple[int, ...], ready: Bound, target: Target) -> list[frozenset[Any]] | None:
-    """Returns the orders of summation in reductions of the last call's ``results``; None if they differ from the calls
-    one by one.
-    """
+    """Returns the summation orders of the last call's ``results``; None if they differ from the calls one by one."""
     stage, orders = region.stages[-1], list[frozenset[Any]]()
     own = target.groupings(ready.program.outputs, ready.program.shapes, stage.shapes)
     for number, output, alone in zip(results, ready.program.outputs, own):
@@ -278,9 +274,7 @@ def has_same_bits(after: Region) -> bool:
 
 
 def makes_sincos(before: Region, after: Region) -> bool:
-    """Returns True if fusion puts the sine and the cosine of one value into a region: compilers make one call of both,
-    and Intel's has other bits.
-    """
+    """Returns True if fusion joins sine and cosine of a value: compilers make one call, with other bits in Intel's."""
     angles = _angles(after)
     return bool(angles) and bool(angles - _angles(before))
 

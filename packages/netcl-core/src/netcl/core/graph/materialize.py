@@ -187,9 +187,7 @@ class Materializer:
         tensors: Sequence[Any],
         made: Sequence[Tensor] | None = None,
     ) -> list[Tensor]:
-        """Runs a program, unless its results are ``made``, and resolves the deferred ``tensors`` (None: not
-        needed) with them; returns the tensors.
-        """
+        """Runs a program, unless its results are ``made``, and resolves the deferred ``tensors`` (None: not needed)."""
         program = ready.program
         if made is not None:
             results = list(made)

@@ -77,9 +77,8 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class Fused(Program):
-    """The program of a region for some of its results; ``arranged`` are shapes that inputs must get first.
-
-    ``record`` has the function that repeats its launches, ``epilogues`` what it is as the epilogue of contractions.
+    """The program of a region for some of its results; ``arranged`` are shapes that inputs must get first. ``record``
+    has the function that repeats its launches, ``epilogues`` what it is as the epilogue of contractions.
     """
 
     region: Region = field(default_factory=Region)

@@ -133,9 +133,7 @@ def _expressions(step: PlannedCall) -> tuple[Expr, ...]:
 
 
 def _is_small(step: PlannedCall) -> bool:
-    """True if a step is a program that costs little more than its launch, or only casts: the casts of weights are one
-    launch then.
-    """
+    """True if a step costs little more than its launch, or only casts: the casts of weights are one launch then."""
     if step.call is not None and not is_expression(step.call):
         return False
     if all(isinstance(out, Apply) and out.prim.name.startswith("to_") for out in _expressions(step)):
@@ -153,6 +151,3 @@ def joined_label(labels: Iterable[str]) -> str:
     different = list(dict.fromkeys(part for label in labels for part in label.split(", ") if label))
     more = f", {len(different) - _MOST_SHOWN} more" if len(different) > _MOST_SHOWN else ""
     return ", ".join(different[:_MOST_SHOWN]) + more
-
-
-__all__ = ["SMALL", "PlannedCall", "joined_label", "scheduled"]

@@ -81,7 +81,6 @@ class Cache:
 
 class Trace(Materializer):
     """One run of a traced function. ``call`` is given each call of the op table; ``materialize`` ends the log.
-
     ``refused`` are names of rows that are not fused. A subclass may override ``compute``.
     """
 
@@ -108,9 +107,7 @@ class Trace(Materializer):
 
     def call(self, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], node: bool, recorded: bool) -> Any:
         """Returns the deferred results of the call; or NOT_TRACED if it must be run, on arguments that are materialized
-        then.
-
-        ``node``: it is one of the recorded ops. ``recorded``: gradients flow through it.
+        then. ``node``: it is one of the recorded ops. ``recorded``: gradients flow through it.
         """
         with lock:
             result = self._call(row, args, kwargs, node, recorded)
@@ -233,9 +230,8 @@ class Trace(Materializer):
         return Signature(row.name, program, node, recorded, requires, results, program.single, tuple(ready.scalars))
 
     def _number(self, tensor: Any) -> int | None:
-        """Returns the number of a tensor in the log, as a new input if it has none.
-
-        None for a tensor on another engine than the log's, and for one on the storage of a value that it is not.
+        """Returns the number of a tensor in the log, as a new input if it has none. None for a tensor on another engine
+        than the log's, and for one on the storage of a value that it is not.
         """
         number: int | None
         deferred = tensor._storage.deferred
@@ -387,9 +383,7 @@ class Trace(Materializer):
 
     def abandon(self, error: BaseException) -> None:
         """Materializes after the traced function has raised ``error``: tensors that outlive the function have their
-        values.
-
-        A tensor that cannot be computed raises at its use, so that ``error`` itself is not hidden.
+        values. A tensor that cannot be computed raises at its use, so that ``error`` itself is not hidden.
         """
         try:
             self.materialize()

@@ -243,17 +243,13 @@ class BuiltKernel:
 
 
 class WorkGroupTuner:
-    """A heuristic for one-dimensional launches: the largest power of two up to ``max_local`` that
-    the device accepts.
-    """
+    """A heuristic for one-dimensional launches: the largest power of two up to ``max_local`` the device accepts."""
 
     def __init__(self, max_local: int = 256) -> None:
         self.max_local = max_local
 
     def choose_local_size(self, device: Any = None) -> int:
-        """Returns the local size for a cl.Device, a queue or a handle; without one, ``max_local`` rounded down to a
-        power of two.
-        """
+        """Returns the local size for a device, a queue or a handle; without, ``max_local`` down to a power of two."""
         limit = self.max_local
         if hasattr(device, "queue") or hasattr(device, "finish"):
             limit = min(limit, profile_of(device).max_work_group_size)
@@ -263,9 +259,7 @@ class WorkGroupTuner:
         return 1 << (max(1, int(limit)).bit_length() - 1)
 
     def global_local_sizes(self, n: int, device: Any = None) -> tuple[tuple[int], tuple[int]]:
-        """Returns (global, local) for ``n`` work-items: the global size is ``n`` rounded up to a multiple of the local
-        size.
-        """
+        """Returns (global, local) for ``n`` work-items: global is ``n`` rounded up to a multiple of local."""
         local = self.choose_local_size(device)
         return (max(1, -(-n // local)) * local,), (local,)
 
@@ -300,9 +294,7 @@ class PrimitiveBuilder:
         )
 
     def build(self, context: Any, spec: KernelSpec, options: Sequence[str] | None = None) -> Any:
-        """Builds ``spec`` in a context (or queue, or handle) as a cl.Kernel; ``options`` are added
-        to the spec's own.
-        """
+        """Builds ``spec`` in a context (or queue, or handle) as a cl.Kernel; ``options`` are added to those of spec."""
         if options:
             extra = (options,) if isinstance(options, str) else tuple(options)
             spec = KernelSpec(spec.name, src=spec.to_source(), options=(*spec.options, *extra))
@@ -342,9 +334,7 @@ def _sizes(name: str, which: str, sizes: Any) -> tuple[int, ...]:
 
 
 def _check_memory(queue: Any, arg: Any, where: str) -> None:
-    """Raises BackendMismatchError for memory that kernels on ``queue`` cannot use, UnsupportedError
-    if it was released.
-    """
+    """Raises BackendMismatchError for memory that ``queue`` cannot use, UnsupportedError if it was released."""
     allocation = getattr(arg, "pool_handle", arg)
     if isinstance(allocation, BufferHandle) and allocation.released:
         raise UnsupportedError(

@@ -38,9 +38,8 @@ _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 @dataclass(frozen=True)
 class Parameter:
-    """A kernel parameter: ``text`` as declared, its ``base`` type without qualifiers.
-
-    ``space`` is global, local or constant for a pointer, empty for a value; ``writes``: the kernel may write to it.
+    """A kernel parameter: ``text`` as declared, its ``base`` type without qualifiers. ``space`` is global, local or
+    constant for a pointer, empty for a value; ``writes``: the kernel may write to it.
     """
 
     text: str
@@ -68,9 +67,7 @@ class Parameter:
 
 
 def parameters_of(source: str, kernel_name: str) -> tuple[Parameter, ...] | None:
-    """Returns the parameters of ``__kernel void kernel_name(...)``, or None if the source has no such text (macros make
-    it).
-    """
+    """Returns the parameters of ``__kernel void kernel_name(...)``, or None if macros make that text."""
     text = _COMMENTS.sub(" ", source)
     match = re.search(rf"\b(?:__)?kernel\b[^;{{}}]*?\bvoid\b[^;{{}}()]*?\b{re.escape(kernel_name)}\s*\(([^)]*)\)", text)
     if match is None:

@@ -18,7 +18,6 @@ def fastest(
     new_kernel: Callable[[], Any], queue: Any, size: Size, plain: Size | None, args: Sequence[Any]
 ) -> tuple[Size | None, list[Size]]:
     """Returns the fastest local size for ``args``, and the sizes dropped because they write other bits than ``plain``.
-
     ``plain`` None is the driver's choice. The fastest is None if all sizes were dropped.
     """
     expected = _written(new_kernel(), queue, size, plain, args)
@@ -47,7 +46,6 @@ def _written(kernel: Any, queue: Any, size: Size, local: Size | None, args: Sequ
 
 def seconds(kernel: Any, queue: Any, size: Size, local: Size) -> float | None:
     """Returns the fastest of a few runs of a kernel with arguments set, or None if the driver refuses the local size.
-
     The time is the event's if the queue records one that is not longer than the wall clock's.
     """
     times = []

@@ -107,9 +107,7 @@ class BufferHandle:
 
 @dataclass(frozen=True)
 class PoolStats:
-    """Counters of a pool: allocations served from it (hits) and not (misses), bytes it holds from the driver, and how
-    many of them are unused.
-    """
+    """Counters of a pool: allocations served from it (hits) and not (misses), bytes held, and how many are unused."""
 
     hits: int = 0
     misses: int = 0

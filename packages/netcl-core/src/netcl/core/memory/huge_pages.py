@@ -25,9 +25,8 @@ def has_huge_pages(context: Any) -> bool:
 
 
 def advise_huge_pages(queue: Any, buffer: Any, nbytes: int) -> None:
-    """Requests huge pages for a new ``buffer``; an error leaves the buffer as it is, and its first use reports it.
-
-    The buffer is mapped only for its address and has no pending writes, so the call does not wait.
+    """Requests huge pages for a new ``buffer``; an error leaves the buffer as it is, and its first use reports it. The
+    buffer is mapped only for its address and has no pending writes, so the call does not wait.
     """
     try:
         array, _ = cl.enqueue_map_buffer(

@@ -74,9 +74,8 @@ def release_cached(context: Any) -> None:
 
 
 def out_of_memory(context: Any, requested: int, free: int | None = None) -> OutOfMemoryError:
-    """Returns the OutOfMemoryError for a request of that many bytes, with the largest allocations of the context.
-
-    While tracemalloc traces, each holder also has its place of allocation.
+    """Returns the OutOfMemoryError for a request of that many bytes, with the largest allocations of the context. While
+    tracemalloc traces, each holder also has its place of allocation.
     """
     held = [handle for handle in live_allocations() if handle.pool is not None and handle.pool.context == context]
     held.sort(key=lambda handle: -handle.bucket_size)
@@ -87,7 +86,6 @@ def out_of_memory(context: Any, requested: int, free: int | None = None) -> OutO
 
 def retry_on_out_of_memory(context: Any, make: Callable[[], T], requested: int) -> T:
     """Calls ``make()``, which takes ``requested`` bytes of the device, and if there is no room again with empty caches.
-
     Raises OutOfMemoryError, DeviceLostError or RuntimeError for the driver's errors.
     """
     check_process()

@@ -61,10 +61,8 @@ _new_handle = BufferHandle.__new__
 
 
 class BufferPool:
-    """Device buffers of one context in power-of-two buckets; thread-safe.
-
-    ``max_cached_bytes`` bounds the unused buffers kept (None: no bound); the least recently used are dropped first.
-    Raises ImportError without pyopencl.
+    """Device buffers of one context in power-of-two buckets; thread-safe. ``max_cached_bytes`` bounds the unused
+    buffers kept (None: no bound); the least recently used are dropped first. Raises ImportError without pyopencl.
     """
 
     _extra_flags = 0
@@ -303,9 +301,7 @@ class BufferPool:
         """Gives the pages of free regions to the system; the lock is held."""
 
     def _evict(self, nbytes: int, least: int = 0) -> None:
-        """Drops the least recently used of the unused buffers of at least ``least`` bytes until ``nbytes`` bytes are
-        freed; the lock is held.
-        """
+        """Drops the least recently used free buffers of at least ``least`` bytes until ``nbytes`` are freed, locked."""
         goal = max(0, self._cached - nbytes)
         while self._cached > goal:
             stacks = list(self._free.items())
@@ -375,10 +371,8 @@ class BufferPool:
 
 
 class PinnedBufferPool(BufferPool):
-    """BufferPool of page-locked host buffers (ALLOC_HOST_PTR), for staging.
-
-    The host cannot swap them out: NETCL_PINNED_MAX_MB bounds the bytes the pool holds in all, ``max_cached_bytes`` the
-    unused ones (None: the same).
+    """BufferPool of page-locked host buffers (ALLOC_HOST_PTR), for staging. The host cannot swap them out:
+    NETCL_PINNED_MAX_MB bounds the bytes the pool holds in all, ``max_cached_bytes`` the unused ones (None: the same).
     """
 
     def __init__(self, context: Any, max_cached_bytes: int | None = None) -> None:

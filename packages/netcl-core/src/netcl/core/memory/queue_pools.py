@@ -41,9 +41,8 @@ _persistent_pools: dict[int, PersistentBufferPool] = {}
 
 
 def opencl_queue(q: Any = None) -> Any:
-    """Returns the cl.CommandQueue of a queue, a DeviceHandle, or (None) of the thread's active device.
-
-    Raises ImportError without pyopencl, UnsupportedError for a NumPy device.
+    """Returns the cl.CommandQueue of a queue, a DeviceHandle, or (None) of the thread's active device. Raises
+    ImportError without pyopencl, UnsupportedError for a NumPy device.
     """
     if cl is None:
         raise ImportError("pyopencl required: this works on OpenCL devices only")
@@ -100,9 +99,8 @@ def has_svm_support(q: Any = None) -> bool:
 
 
 def create_pinned_buffer(q: Any, nbytes: int) -> tuple[Any, np.ndarray[Any, np.dtype[np.uint8]]]:
-    """Returns an ALLOC_HOST_PTR buffer and its host side, a mapped uint8 array of ``nbytes`` bytes.
-
-    The mapping ends when the array is collected; until then the device must not use the buffer.
+    """Returns an ALLOC_HOST_PTR buffer and its host side, a mapped uint8 array of ``nbytes`` bytes. The mapping ends
+    when the array is collected; until then the device must not use the buffer.
     """
     queue = opencl_queue(q)
     if operator.index(nbytes) <= 0:

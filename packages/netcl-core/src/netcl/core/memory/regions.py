@@ -78,9 +78,8 @@ class _Place:
 
 
 class Regions:
-    """Free and used regions of the chunks. The caller holds a lock, except to return a region.
-
-    The garbage collector may run code that allocates in the middle of a call: that call finds no room.
+    """Free and used regions of the chunks. The caller holds a lock, except to return a region. The garbage collector
+    may run code that allocates in the middle of a call: that call finds no room.
     """
 
     def __init__(self) -> None:
@@ -125,9 +124,8 @@ class Regions:
             self._busy = False
 
     def take(self, nbytes: int, make: Callable[[Array], Any]) -> Any:
-        """Returns ``make`` of ``nbytes`` bytes of memory, a multiple of PAGE; None within another call.
-
-        Raises OSError if the system grants no further chunk, and the errors of ``make``.
+        """Returns ``make`` of ``nbytes`` bytes of memory, a multiple of PAGE; None within another call. Raises OSError
+        if the system grants no further chunk, and the errors of ``make``.
         """
         with self._alone() as alone:
             if not alone:
@@ -187,9 +185,7 @@ class Regions:
             self._busy = busy
 
     def _cut(self, position: int, nbytes: int) -> int:
-        """Returns the place of ``nbytes`` bytes at the start of the free region number ``position``; the rest stays
-        free.
-        """
+        """Returns the place of ``nbytes`` at the start of the free region number ``position``; the rest stays free."""
         size, place = self._free[position]
         self._remove(place)
         if size > nbytes:

@@ -37,6 +37,7 @@ from netcl.core.ops_table.table import (
     EMPTY_IS_EVERY_AXIS,
     SPELLINGS,
     TABLE,
+    Cases,
     Domain,
     OpRow,
     by_own_names,
@@ -54,6 +55,7 @@ from netcl.core.storage.data import TensorData, requires_grad
 __all__ = [
     "TABLE",
     "Bound",
+    "Cases",
     "Domain",
     "Hook",
     "OpRow",
@@ -175,9 +177,7 @@ def own_form(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
 
 
 def _with_numbers_moved(error: BackendMismatchError, args: tuple[Any, ...]) -> Callable[..., Any] | None:
-    """Returns the recorded call, if it is elementwise, with 0-d tensors of the CPU moved to the device of the others,
-    which must be one; else None.
-    """
+    """Returns an elementwise call with 0-d tensors of the CPU moved to the one device of the others; else None."""
     tensors = [value for value in args if isinstance(value, TensorData)]
     numbers = {id(value) for value in tensors if not value.shape and value.device.type == "cpu"}  # type: ignore[attr-defined]
     others: list[Any] = [value for value in tensors if id(value) not in numbers]
@@ -288,9 +288,7 @@ def _compose(record: bool | None, row: OpRow, args: tuple[Any, ...], kwargs: dic
 
 
 def _call_into(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
-    """Runs an op with ``out=`` that is no expression: computes it, then copies the result, or each of a tuple of
-    results, into ``out``.
-    """
+    """Runs an op with ``out=`` that is no expression: computes it, then copies the result, or each, into ``out``."""
     return written(
         row.name, kwargs["out"], call_row(row, args, {k: value for k, value in kwargs.items() if k != "out"}, record)
     )
@@ -316,9 +314,7 @@ def takes_out(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def written(name: str, out: Any, result: Any) -> Any:
-    """Copies a result, or each of a tuple of results, into ``out`` by the rules of ``check_out``; returns ``out`` in
-    the type of the result.
-    """
+    """Copies a result, or each of a tuple, into ``out`` by ``check_out``; returns ``out`` in the result's type."""
     results, targets = _tensors_of(result), _tensors_of(out)
     if isinstance(out, TensorData) is not isinstance(result, TensorData) or len(targets) != len(results):
         expected = "one tensor" if isinstance(result, TensorData) else f"a tuple of {len(results)} tensors"
@@ -342,9 +338,7 @@ _pooled = 0  # calls under way, of any thread, with results from a pool of the c
 
 
 def _call_pooled(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None) -> Any:
-    """Returns the op with ``pool=``: its result, and what it needs on the way, come from that pool of the operands'
-    device.
-    """
+    """Returns the op with ``pool=``: its result, and what it needs on the way, come from that pool of the device."""
     global _pooled
     rest = {name: value for name, value in kwargs.items() if name != "pool"}
     operands = [
@@ -382,9 +376,8 @@ def _through(
 
 
 def set_recorder(hook: Hook | None) -> Hook | None:
-    """Makes ``hook`` the process's recorder and returns the one before; netcl.autograd calls this.
-
-    While there is one, calls that are not recorded although an operand requires grad warn (ForwardOnlyWarning).
+    """Makes ``hook`` the process's recorder and returns the one before; netcl.autograd calls this. While there is one,
+    calls that are not recorded although an operand requires grad warn (ForwardOnlyWarning).
     """
     global _recorder
     previous, _recorder = _recorder, hook
@@ -481,7 +474,7 @@ def _compute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         first = getattr(args[0] if args else kwargs.get(row.operands[0]), "dtype", "float32")
         if first == "bool" or (row.dtypes == "floating" and not is_floating(first)):
             kind = "numbers" if row.dtypes == "numbers" else "floating dtypes"
-            raise DTypeError(f"{row.name}: expected {kind}, got {first}; convert with astype", op=row.name)
+            raise DTypeError(f"{row.name}: expected {kind}, got {first}; convert with astype")
     state = _thread.state
     if not state[0]:
         return row.call(*args, **kwargs)

@@ -11,16 +11,12 @@ from netcl.core.errors import ForwardOnlyWarning
 from netcl.core.process.user_frame import call_site, level_outside
 from netcl.core.storage.data import TensorData
 
-__all__ = ["warn"]
-
 _warned: set[tuple[str, int, str]] = set()
 
 
 def warn(name: str, result: Any) -> None:
-    """Warns, once for each call site, that the op ``name`` gave ``result`` without a gradient.
-
-    Nothing is lost if the result has no floating dtype. A warning that a filter turns into an error is raised each
-    time.
+    """Warns, once for each call site, that the op ``name`` gave ``result`` without a gradient. Nothing is lost if the
+    result has no floating dtype. A warning that a filter turns into an error is raised each time.
     """
     results = result if isinstance(result, tuple) else (result,)
     if not any(isinstance(each, TensorData) and is_floating(each.dtype) for each in results):

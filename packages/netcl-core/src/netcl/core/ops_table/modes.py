@@ -36,14 +36,9 @@ def current() -> tuple[Hashable, ...]:
 
 @contextmanager
 def restored(values: Sequence[Hashable]) -> Iterator[None]:
-    """Sets the modes with a scope inside the block to ``values``, as ``current()`` returned them; modes registered
-    since are not in use.
-    """
+    """Sets the modes with a scope inside the block to ``values`` of ``current()``; later ones are not in use."""
     with ExitStack() as stack:
         for scope, value in zip_longest(_scopes, values):
             if scope is not None:
                 stack.enter_context(scope(value))
         yield
-
-
-__all__ = ["current", "register", "restored"]

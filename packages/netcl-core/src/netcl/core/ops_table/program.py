@@ -37,9 +37,7 @@ class Space:
     op: str
 
     def axes(self, axis: int | Sequence[int] | None) -> tuple[int, ...]:
-        """Returns sorted non-negative axes; None is all of them. Raises ShapeError, with the op, if one is out of
-        range.
-        """
+        """Returns sorted non-negative axes; None is all of them. ShapeError, with the op, if one is out of range."""
         return reduced_axes(axis, self.rank, self.op)
 
     def axis(self, axis: int) -> int:
@@ -133,8 +131,7 @@ def _bind(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound
         if other.engine is not engine:
             raise BackendMismatchError(
                 f"{row.name}: operands live on {engine.device_label} and {other.engine.device_label}; "
-                "move them together with tensor.to(device)",
-                op=row.name,
+                "move them together with tensor.to(device)"
             )
     scalars: dict[str, float | int] = {}
     statics: list[Any] = []
@@ -248,9 +245,7 @@ def _dtypes(tensors: Sequence[TensorData]) -> list[str]:
 
 
 def _output_shape(output: Expr, present: Mapping[int, frozenset[int]], space: Shape) -> Shape:
-    """Returns the whole space for an elementwise result; where reductions take part, the axes along which the value
-    varies.
-    """
+    """Returns the whole space for an elementwise result; with reductions the axes along which it varies."""
     if not any(isinstance(node, Reduce) for node in walk((output,))):
         return space
     axes = axes_of(output, present, {})
@@ -283,13 +278,13 @@ def check_out(name: str, out: Any, shape: Shape, dtype: str, engine: Any) -> boo
     floats to integers, and BackendMismatchError for a tensor of another engine.
     """
     if out.engine is not engine:
-        raise BackendMismatchError(f"{name}: out lives on {out.engine.device_label}", op=name)
+        raise BackendMismatchError(f"{name}: out lives on {out.engine.device_label}")
     if kind(dtype) > kind(out.dtype):
-        raise DTypeError(f"{name}: expected out to take {dtype}, got a tensor of {out.dtype}", op=name)
+        raise DTypeError(f"{name}: expected out to take {dtype}, got a tensor of {out.dtype}")
     if out.shape != shape and not out.size:
         out.resize_(*shape)
     if out.shape != shape:
-        raise ShapeError(f"{name}: expected out of shape {shape}, got {out.shape}; write out=netcl.empty(0)", op=name)
+        raise ShapeError(f"{name}: expected out of shape {shape}, got {out.shape}; write out=netcl.empty(0)")
     return bool(out.dtype == dtype)
 
 

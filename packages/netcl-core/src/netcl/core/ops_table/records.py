@@ -13,8 +13,6 @@ from netcl.core.ops_table.table import TABLE, OpRow
 from netcl.core.storage.data import TensorData
 from netcl.core.storage.size import Shape, Size
 
-__all__ = ["Record", "known", "records"]
-
 _STATIC = frozenset((int, bool, str, type(None), DType))
 _INT = frozenset((int,))
 _SEQUENCES = frozenset((tuple, list, Size, Shape))
@@ -110,9 +108,7 @@ def program_key(row: OpRow, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
 
 
 def _with_values(key: list[Any], values: tuple[Any, ...], kwargs: Mapping[str, Any], row: OpRow | None = None) -> Any:
-    """Returns ``key`` with values and keywords; None if one is not hashable or may be changed, or is a tensor that is
-    no operand of ``row``.
-    """
+    """Returns ``key`` with values and keywords; None if one is unhashable, mutable, or a tensor but no operand."""
     places = 0 if row is None or not row.leading else len(values) if row.open else len(row.operands)
     for place, value in enumerate(values):
         kind = type(value)

@@ -12,6 +12,7 @@ from netcl.core.errors import UnsupportedError
 from netcl.core.layout import every_axis_if_empty
 
 Shape = tuple[int, ...]
+Cases = Iterator[tuple[tuple[Any, ...], dict[str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Domain:
     high: float = 2.0
     kinks: tuple[float, ...] = ()
     away: float = 0.05
-    cases: Callable[[Any], Iterator[tuple[tuple[Any, ...], dict[str, Any]]]] | None = None
+    cases: Callable[[Any], Cases] | None = None
     reference: Callable[..., Any] | None = None
     gradient: bool = True
     second: bool = True
@@ -82,6 +83,8 @@ class OpRow:
 
     def names(self, space: str, written: bool = False) -> list[str]:
         """Returns names of forms in ``space`` (x, nc, F or a): plain ones, or ``written`` ones without their last _."""
+        if f"{space}." not in self.forms:
+            return []
         forms = (form.partition(".") for form in self.forms.split())
         names = [name.replace("*", self.name) for place, _, name in forms if place == space]
         return [name.removesuffix("_") for name in names if name.endswith("_") == written]

@@ -30,11 +30,10 @@ def quantize(weight: Any, format: str) -> PackedTensor:
     x = weight.detach() if isinstance(weight, Tensor) else Tensor.from_host(weight)
     if x.ndim != 2 or x.shape[1] % row.block:
         raise ShapeError(
-            f"quantize: expected a matrix with columns in whole blocks of {row.block}, got shape {tuple(x.shape)}",
-            op="quantize",
+            f"quantize: expected a matrix with columns in whole blocks of {row.block}, got shape {tuple(x.shape)}"
         )
     if not is_floating(x.dtype):
-        raise DTypeError(f"quantize: expected floating dtypes, got {x.dtype}; convert with astype", op="quantize")
+        raise DTypeError(f"quantize: expected floating dtypes, got {x.dtype}; convert with astype")
     rows, columns = x.shape
     if not rows * columns:
         return PackedTensor.from_blocks(b"", x.shape, format, x.queue)
@@ -86,9 +85,7 @@ def _q4_0(x: Tensor) -> dict[str, Tensor]:
 
 
 def _fitted(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns scales and minima (at most 0) of rows: of several trials, what is next to the numbers. Large numbers have
-    more weight, as they do in products.
-    """
+    """Returns scales and minima (at most 0) of rows, the nearest of several trials. Large numbers have more weight."""
     weight = _abs(x) + _op("sqrt")(_sum(x * x, 1, keepdims=True) / x.shape[1])
     low = _clamp(_amin(x, 1, keepdims=True), max=0.0)
     width = _amax(x, 1, keepdims=True) - low

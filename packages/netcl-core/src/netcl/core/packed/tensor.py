@@ -29,7 +29,6 @@ class PackedTensor:
     @classmethod
     def from_blocks(cls, blocks: Any, shape: Sequence[int], format: str, device: Any = None) -> PackedTensor:
         """Returns the matrix of ``shape`` that has these blocks, bytes or an array of uint8 in the order of GGUF.
-
         Raises ShapeError if the columns are no whole blocks, or if the length does not fit.
         """
         row = format_of(format)
@@ -41,8 +40,7 @@ class PackedTensor:
         if data.size != expected:
             raise ShapeError(
                 f"from_blocks: expected {expected:,} bytes for {rows} x {columns} numbers of {format}, "
-                f"got {data.size:,}",
-                op="from_blocks",
+                f"got {data.size:,}"
             )
         queue = queue_of(device)
         parts = [Tensor.from_host(queue, part, persistent=True) for part in row.parts(data, rows, columns)]

@@ -41,9 +41,7 @@ _warned_lock = threading.RLock()
 
 
 class DamagedEntryError(ValueError):
-    """A file of a cache is not the entry of its key: truncated, changed, copied from another key, or of another
-    version.
-    """
+    """A file of a cache is not the entry of its key: truncated, changed, of another key or version."""
 
 
 def shared_folder(name: str) -> Path | None:
@@ -52,9 +50,8 @@ def shared_folder(name: str) -> Path | None:
 
 
 def make_private(folder: Path) -> None:
-    """Makes a folder, and those above it that are missing, with mode 0700; an existing one is checked.
-
-    Raises OSError if it cannot be made, is no folder, or could have been written by another user.
+    """Makes a folder, and those above it that are missing, with mode 0700; an existing one is checked. Raises OSError
+    if it cannot be made, is no folder, or could have been written by another user.
     """
     if folder.parts[0].startswith("~"):
         raise FileNotFoundError(errno.ENOENT, "this user has no home folder", str(folder))
@@ -160,9 +157,8 @@ def temporary_of(name: str) -> bool:
 
 
 def warn_once(folder: Path, reason: object, cache: Path | None = None) -> None:
-    """Warns, once per process and cache, that a folder cannot be used, and says what to set.
-
-    ``cache`` None: the one cache that NETCL_CACHE_DIR's folders and PoCL's are.
+    """Warns, once per process and cache, that a folder cannot be used, and says what to set. ``cache`` None: the one
+    cache that NETCL_CACHE_DIR's folders and PoCL's are.
     """
     _warn(
         str(config.get("CACHE_DIR") if cache is None else cache),

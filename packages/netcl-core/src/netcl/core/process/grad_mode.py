@@ -131,9 +131,7 @@ class inference_mode(no_grad):
 
 
 class enable_grad(Switch):
-    """Ops are recorded inside, also within ``no_grad``: ``with enable_grad():``, ``@enable_grad()`` or
-    ``@enable_grad``.
-    """
+    """Ops are recorded inside, in ``no_grad`` too: ``with enable_grad():``, ``@enable_grad()`` or ``@enable_grad``."""
 
     def __new__(cls, function: Any = None) -> Any:
         return super().__new__(cls) if function is None else cls()(function)

@@ -25,7 +25,6 @@ class Hook(Protocol):
 
 class Predictor(Protocol):
     """Predicts the calls of a loop: the first entry of a thread's hooks, with the rank ``PREDICTOR``, if it is active.
-
     It is called in place of a whole op or of an ``event``, before recorder and hooks, and not for what these call.
     """
 
@@ -43,9 +42,8 @@ class Predictor(Protocol):
         ...
 
     def settle(self, cause: str, reads: bool = False) -> None:
-        """Computes what was predicted and not computed; the calls that follow are computed at once.
-
-        ``reads``: what follows changes nothing that calls depend on.
+        """Computes what was predicted and not computed; the calls that follow are computed at once. ``reads``: what
+        follows changes nothing that calls depend on.
         """
         ...
 
@@ -91,9 +89,7 @@ def pop_hook(hook: Hook) -> None:
 
 
 def event(function: F) -> F:
-    """Decorates a function outside of the op table that changes tensors or gradients: predictors see a call of it as
-    they see ops.
-    """
+    """Decorates a function outside of the op table that changes tensors or gradients: predictors see its calls."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -112,18 +108,14 @@ def is_passed() -> bool:
 
 
 def settle(cause: str, reads: bool = False) -> None:
-    """Computes what this thread has predicted and not computed, before work that predictors do not see; ``reads``: work
-    that changes nothing.
-    """
+    """Computes what this thread has predicted, before work that predictors do not see; ``reads``: that only reads."""
     hooks = hooks_of_thread.state[1]
     if hooks and hooks[0][0] == PREDICTOR:
         hooks[0][1].settle(cause, reads)  # type: ignore[attr-defined]
 
 
 def before_write(target: Any = None, value: Any = None) -> None:
-    """Tells the hooks that this thread is about to write ``value`` into ``target``: deferred work may read what is
-    overwritten.
-    """
+    """Tells the hooks that this thread is about to write ``value`` into ``target``: deferred work may read it."""
     for _, hook in hooks_of_thread.state[1]:
         told = getattr(hook, "before_write", None)
         if told is not None:

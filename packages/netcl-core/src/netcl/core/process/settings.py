@@ -48,9 +48,7 @@ def usable_cores() -> int:
 
 
 def get_num_threads() -> int:
-    """Returns the number of threads of matrix products on the NumPy engine; the number of cores if NumPy's library does
-    not say it.
-    """
+    """Returns the number of threads of matrix products on the NumPy engine; the number of cores if it is unknown."""
     getter = _function("get")
     return usable_cores() if getter is None else int(getter())
 

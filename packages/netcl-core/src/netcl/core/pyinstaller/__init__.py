@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["hook_dirs"]
-
 
 def hook_dirs() -> list[str]:
     """Returns the folder of ``hook-netcl.py``. It is no package, so that its module is no module of netcl."""

@@ -136,9 +136,7 @@ class TensorData:
 
     @property
     def version(self) -> int:
-        """The number of writes in place into the storage; tensors on the same storage count together. Writes through
-        ``data`` are not counted.
-        """
+        """The number of in-place writes into the storage, which other tensors may share. ``data``'s are not counted."""
         return self._storage.version & 0x3FFFFFFF  # modulo UNCOUNTED; the fastest form
 
     @property

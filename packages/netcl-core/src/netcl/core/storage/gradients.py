@@ -38,9 +38,7 @@ def set_view(tensor: Any, view: Any) -> None:
 
 
 def take_kept(tensor: Any) -> Any:
-    """Returns what the call that gave ``tensor`` has kept for its gradient, and forgets it: None, as the gradients of
-    this core are rules of netcl-autograd.
-    """
+    """Returns what ``tensor``'s call has kept for its gradient, once: None, as netcl-autograd has the rules."""
     return None
 
 

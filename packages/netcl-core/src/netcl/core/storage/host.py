@@ -39,9 +39,7 @@ def check_shape(shape: Any) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def _default_dtype(dtype: np.dtype[Any]) -> str:
-    """The dtype of host data by the contract: a supported one is kept, but float64, the dtype of Python numbers,
-    becomes float32.
-    """
+    """The dtype of host data by the contract: a supported one, but float64, as of Python numbers, becomes float32."""
     name = str(dtype.name)
     if name == "float64" or dtype.kind == "f" and name not in dtypes.SUPPORTED:
         return "float32"
@@ -88,9 +86,7 @@ def _are_integers(values: Array) -> bool:
 
 
 def to_storage(data: Any, dtype: str | None) -> tuple[Array, str]:
-    """Host data as a contiguous array in the storage dtype of ``dtype`` (default: by the contract), and the dtype's
-    name.
-    """
+    """Host data, contiguous in the storage dtype of ``dtype`` (default: by the contract), and the dtype's name."""
     array = np.asarray(data)
     if not hasattr(data, "dtype"):
         array = _python_integers(data, array, dtype)

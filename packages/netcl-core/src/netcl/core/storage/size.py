@@ -51,7 +51,6 @@ class Shape(Size):
 
 class Count(int):
     """``x.size``: the number of elements, as NumPy gives it; called, the lengths of the axes, as PyTorch gives them.
-
     ``x.size()`` is a Size, ``x.size(0)`` the length of one axis; IndexError if there is no such axis.
     """
 

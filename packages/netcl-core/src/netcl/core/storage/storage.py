@@ -27,9 +27,7 @@ UNCOUNTED = 1 << 30  # added to a version by a write through ``data``, which bac
 
 
 class Upload(NamedTuple):
-    """A copy from the host: its event, what is released after it, and the host array that it reads or that the device
-    works on.
-    """
+    """A copy from the host: its event, what is released after it, and the host array that it or the device works on."""
 
     event: Any = None
     release: Any = None

@@ -421,9 +421,7 @@ class _Snapshot(Storage):
         self.counted = self.version
 
     def changed(self, root: Storage) -> None:
-        """Called when the root has changed by a write that is not counted: its elements are gathered at the next use,
-        as a view shares the memory of its root.
-        """
+        """Called when an uncounted write has changed the root: its elements are gathered at the next use."""
         again = ViewStorage()
         again.kind, again.engine, again.dtype, again.geometry, again.extent = self.facts
         again.buffer = again.array = again.allocation = again.recording = again.upload = again.views = None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from netcl.core.dtypes import canonical
+from netcl.core.engine.protocol import DeviceBackend
 from netcl.core.engine.recording import unrecorded
 from netcl.core.engine.registry import cpu_engine, engine_for
 from netcl.core.errors import shorten_traceback
@@ -16,9 +17,6 @@ from netcl.core.ops_table import dispatch
 from netcl.core.storage.host import check_shape, to_storage
 from netcl.core.tensor.methods import Methods
 from netcl.core.tensor.operators import ResultT
-
-if TYPE_CHECKING:
-    from netcl.core.engine.protocol import DeviceBackend
 
 Array = np.ndarray[Any, Any]
 

@@ -175,9 +175,7 @@ def native_layer_norm(
 def native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns ``group_norm`` of input (N, C, ...) with HxW positions, the means (N, group), and 1 / sqrt(variance +
-    eps).
-    """
+    """Returns ``group_norm`` of input (N, C, ...) of HxW positions, means (N, group) and 1 / sqrt(variance + eps)."""
     result = _call("group_norm", input, group, weight, bias, eps)
     return result, *_moments(_call("reshape", input, (N, group, C // group * HxW)), 2, eps)
 
@@ -255,9 +253,7 @@ def lstm_cell(
     b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Returns the next (h, c) of an LSTM: input (N, in), states (N, H), weights (4 H, in) and (4 H, H), gates i, f, g,
-    o.
-    """
+    """Returns the next (h, c) of an LSTM: input (N, in), states (N, H), weights (4 H, in), (4 H, H), gates i f g o."""
     h, c = hx
     i, f, g, o = _call("chunk", _call("add", *_both(input, h, w_ih, w_hh, b_ih, b_hh)), 4, 1)
     kept = _call("mul", _call("sigmoid", f), c)

@@ -98,9 +98,7 @@ class Generator:
 
     @property
     def numbers(self) -> str:
-        """The generator of draws on CPUs: "philox" or a name of an extension, such as "mt19937". A
-        change keeps the seed and begins from it.
-        """
+        """The generator of draws on CPUs: "philox" or an extension's, as "mt19937". A change begins at the seed."""
         return "philox" if self.host is None else self.host.numbers
 
     @numbers.setter
@@ -233,9 +231,7 @@ def process_generator() -> Generator:
 
 @contextmanager
 def standing_in(generator: Generator) -> Iterator[Generator]:
-    """Within the block ``generator`` is the process's for the calling thread; the process's own is as it was for other
-    threads, and afterwards.
-    """
+    """Within the block ``generator`` is the process's for this thread; for others, and afterwards, it is as it was."""
     outer = _thread.stand_in
     _thread.stand_in = generator
     try:

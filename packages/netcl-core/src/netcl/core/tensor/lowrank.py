@@ -28,7 +28,7 @@ def _matrix(op: str, x: Any) -> Any:
     """``x`` as a dense tensor; raises ShapeError unless it is a matrix or a stack of them."""
     x = x if isinstance(x, Tensor) else x.to_dense()
     if x.ndim < 2:
-        raise ShapeError(f"{op}: expected (..., m, n), got shape {x.shape}", op=op)
+        raise ShapeError(f"{op}: expected (..., m, n), got shape {x.shape}")
     return x
 
 

@@ -15,6 +15,7 @@ import math
 import operator
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import FunctionType
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -41,6 +42,7 @@ from netcl.core.tensor import in_place, memory_format, method_names
 from netcl.core.tensor.generator import Generator, drawing_from
 from netcl.core.tensor.host_draws import draw_on_host
 from netcl.core.tensor.operators import Operators, ResultT, check_power
+from netcl.core.tensor.signatures import Later, as_written, with_first
 
 # Functions here that also exist as ``name_``, which gives the tensor the values of the result.
 _IN_PLACE = """
@@ -1247,9 +1249,7 @@ def svd(x: Any, some: bool = True, compute_uv: bool = True) -> Any:
 
 @_method
 def cholesky_inverse(x: Any, upper: bool = False) -> Any:
-    """The inverse of the matrix with Cholesky factor x: of x x^T, with ``upper`` of x^T x. As in PyTorch, the gradient
-    is that of a full x.
-    """
+    """The inverse of x x^T for the Cholesky factor x, with ``upper`` of x^T x. The gradient is that of a full x."""
     return _call("linalg_inv", _squared(x, upper))
 
 
@@ -1757,6 +1757,11 @@ class _Functions(Mapping[str, _Method]):
         """Adds the function ``name`` of a method."""
         self._methods[name] = method
 
+    def sign(self, name: str, signature: inspect.Signature) -> None:
+        """Gives the function ``name`` the signature of a method."""
+        self._methods[name].__signature__ = signature  # type: ignore[attr-defined]
+        self._made.pop(name, None)
+
     def __getitem__(self, name: str) -> _Method:
         if name not in self._made:
             self._made[name] = _with_old_forms(name, _as_function(self._methods[name]))
@@ -1864,31 +1869,20 @@ def describe() -> None:
         known = (name for name in row.names("x") if ROWS.get(name) != row.name)
         _add_forms(dict.fromkeys(known, row.name), row.names("x", written=True), row.names("nc", written=True))
     for name, method in _FUNCTIONS.items():
-        signature = _of_method(inspect.signature(method))
+        signature = with_first(as_written(cast(FunctionType, method)), "self")
         method.__signature__ = getattr(Methods, name).__signature__ = signature  # type: ignore[attr-defined]
     for name, row_name in ROWS.items():
         method, row = getattr(Methods, name), TABLE[row_name]
-        method.__signature__, method.__doc__ = _of_method(row.signature), row.doc
+        method.__signature__, method.__doc__ = with_first(_of_row_named(row_name), "self"), row.doc
     for name in IN_PLACE:
         getattr(Methods, f"{name}_").__signature__ = getattr(Methods, name).__signature__
     for name in FRONT_IN_PLACE:
-        signature = (
-            getattr(Methods, f"{name}_").__signature__ if hasattr(Methods, f"{name}_") else TABLE[name].signature
-        )
-        FUNCTIONS[f"{name}_"].__signature__ = _of_function(signature)  # type: ignore[attr-defined]
+        method = getattr(Methods, f"{name}_", None)
+        FUNCTIONS.sign(f"{name}_", method.__signature__ if method else Later(_of_row_named(name)))
 
 
-def _of_method(signature: inspect.Signature) -> inspect.Signature:
-    return _with_first(signature, "self")
-
-
-def _of_function(signature: inspect.Signature) -> inspect.Signature:
-    return _with_first(signature, "input")
-
-
-def _with_first(signature: inspect.Signature, name: str) -> inspect.Signature:
-    first, *more = signature.parameters.values()
-    return signature.replace(parameters=[first.replace(name=name), *more])
+def _of_row_named(name: str) -> Callable[[], inspect.Signature]:
+    return lambda: TABLE[name].signature
 
 
 def _writing(name: str, method: _Method) -> _Method:

@@ -167,12 +167,12 @@ class SparseTensor:
     def _of_layout(self, op: str, kind: Layout) -> None:
         if self._layout is not kind:
             form = "x.to_sparse_coo()" if kind is sparse_coo else "x.to_sparse_csr()"
-            raise UnsupportedError(f"{op}: the layout is {self._layout!r}; write {form}.{op}()", op=op)
+            raise UnsupportedError(f"{op}: the layout is {self._layout!r}; write {form}.{op}()")
 
     def _coalesced(self, op: str) -> None:
         self._of_layout(op, sparse_coo)
         if not self._pattern.coalesced:
-            raise UnsupportedError(f"{op}: positions may occur twice; write x.coalesce().{op}()", op=op)
+            raise UnsupportedError(f"{op}: positions may occur twice; write x.coalesce().{op}()")
 
     def _positions(self, values: Array) -> Tensor:
         made: Tensor = engine_for(self.queue).tensor(values, "int64")
@@ -511,8 +511,7 @@ def _at_zero(name: str, x: SparseTensor) -> SparseTensor:
 def _both(op: str, a: Any, b: Any) -> None:
     if a.shape != b.shape or a.layout is not b.layout or a.sparse_dim() != b.sparse_dim():
         raise ShapeError(
-            f"{op}: {a.layout!r} {tuple(a.shape)} and {b.layout!r} {tuple(b.shape)}; both have one shape and layout",
-            op=op,
+            f"{op}: {a.layout!r} {tuple(a.shape)} and {b.layout!r} {tuple(b.shape)}; both have one shape and layout"
         )
 
 
@@ -590,8 +589,7 @@ def _permute(x: SparseTensor, axes: Iterable[Any]) -> SparseTensor:
     if sorted(order) != list(range(x.ndim)) or any((axis < sparse) != (at < sparse) for at, axis in enumerate(order)):
         raise ShapeError(
             f"permute: {order} of shape {tuple(x.shape)}, where {sparse} axes have positions; these and the others "
-            "stay among themselves",
-            op="permute",
+            "stay among themselves"
         )
     elements = x._elements
     if order[sparse:] != tuple(range(sparse, x.ndim)):
@@ -663,7 +661,7 @@ def log_softmax(x: SparseTensor, axis: Any = -1, dtype: Any = None) -> SparseTen
 
 def _matrix(x: SparseTensor, op: str) -> SparseTensor:
     if x.sparse_dim() != 2 or x.dense_dim():
-        raise ShapeError(f"{op}: expected a matrix of numbers as a sparse operand, got shape {tuple(x.shape)}", op=op)
+        raise ShapeError(f"{op}: expected a matrix of numbers as a sparse operand, got shape {tuple(x.shape)}")
     return x._merged()
 
 
@@ -677,8 +675,7 @@ def matmul(a: Any, b: Any, tile: int = 16, *, transpose_a: bool = False, transpo
     if b.ndim not in (1, 2) or a.ndim not in (1, 2) or a.shape[-1] != b.shape[0]:
         raise ShapeError(
             f"matmul: shapes {tuple(a.shape)} and {tuple(b.shape)}, one of them sparse; they are matrices or "
-            "vectors, and the last length of the first equals the first of the second",
-            op="matmul",
+            "vectors, and the last length of the first equals the first of the second"
         )
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return _call("matmul", a, b)
@@ -703,7 +700,7 @@ def _product(a: SparseTensor, b: Tensor) -> Tensor:
 def _sparse_product(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     """Each element (i, k) of ``a`` times each of row k of ``b``, and sums at the same position."""
     if a.layout is not b.layout:
-        raise UnsupportedError(f"matmul: layouts {a.layout!r} and {b.layout!r}; write x.to_sparse_coo()", op="matmul")
+        raise UnsupportedError(f"matmul: layouts {a.layout!r} and {b.layout!r}; write x.to_sparse_coo()")
     (rows, inner), starts = a._pattern.indices, b._pattern.starts
     counts = starts[inner + 1] - starts[inner]
     left = np.repeat(np.arange(a._nnz()), counts)
@@ -750,7 +747,7 @@ def _host(indices: Any, op: str) -> Array:
     if values.size == 0:
         return values.astype(np.int64)
     if values.dtype.kind not in "iu":
-        raise ShapeError(f"{op}: expected whole numbers as positions, got {values.dtype}", op=op)
+        raise ShapeError(f"{op}: expected whole numbers as positions, got {values.dtype}")
     return np.asarray(values, np.int64)
 
 
@@ -893,9 +890,7 @@ def of_dense(x: Tensor, sparse_dim: int | None = None, kind: Layout = sparse_coo
 def at_positions(x: Tensor, mask: SparseTensor) -> SparseTensor:
     """The elements of ``x`` at the positions of ``mask``, of the same shape, each once."""
     if not isinstance(mask, SparseTensor) or mask.shape != x.shape:
-        raise ShapeError(
-            f"sparse_mask: expected a SparseTensor of shape {x.shape} as mask, got {mask!r}", op="sparse_mask"
-        )
+        raise ShapeError(f"sparse_mask: expected a SparseTensor of shape {x.shape} as mask, got {mask!r}")
     pattern = mask._pattern.merged[0]
     rows = _call("reshape", x, shape=(math.prod(pattern.sizes), *x.shape[len(pattern.sizes) :]))
     return SparseTensor(pattern, _taken(rows, pattern.linear), mask.layout)

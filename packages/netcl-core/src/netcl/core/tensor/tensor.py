@@ -1,6 +1,4 @@
-"""Tensor: a contiguous block of device memory with its shape, dtype and place; its operators call the op table by
-name.
-"""
+"""Tensor: a contiguous block of device memory with shape, dtype and place; its operators call the op table."""
 
 from __future__ import annotations
 
@@ -16,6 +14,7 @@ import numpy as np
 from netcl.core import dtypes
 from netcl.core.device.discovery import DeviceHandle, manager
 from netcl.core.device.discovery import device as device_context
+from netcl.core.engine.protocol import HostTransfer
 from netcl.core.engine.registry import cpu_engine, engine_for, is_queue
 from netcl.core.errors import (
     ArgumentError,
@@ -42,8 +41,6 @@ from netcl.core.tensor.typed_storage import TypedStorage
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-    from netcl.core.engine.protocol import HostTransfer
 
 Array = np.ndarray[Any, Any]
 _T = TypeVar("_T", bound="Tensor")
@@ -142,9 +139,7 @@ class Tensor(Creation["Tensor"]):
             naming.subclassed(cls)
 
     def as_subclass(self, cls: type[_T]) -> _T:
-        """This tensor as one of the class ``cls``, a subclass of Tensor, on the same storage and in the same place of
-        the gradient graph.
-        """
+        """This tensor as one of ``cls``, a subclass of Tensor, on the same storage and place in the gradient graph."""
         if not issubclass(cls, Tensor):
             raise TypeError(f"as_subclass: expected a subclass of Tensor, got {cls!r}")
         made = dispatch.call("reshape", self, self.shape, record=True)
@@ -298,9 +293,7 @@ class Tensor(Creation["Tensor"]):
         return self
 
     def write(self, data: Any) -> Self:
-        """Overwrites the content in place with host values or another tensor of the same shape, converted to this
-        dtype.
-        """
+        """Overwrites the content with host values or another tensor of the same shape, converted to this dtype."""
         self._refuse_in_place("write")
         if isinstance(data, Tensor) and data.engine is self.engine:
             if data.shape != self.shape:

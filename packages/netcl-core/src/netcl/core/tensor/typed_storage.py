@@ -9,9 +9,7 @@ from netcl.core.storage.views import UntypedStorage, root_tensor
 
 
 class TypedStorage:
-    """The elements that a tensor shares with its views, in the order of memory: a sequence of numbers, which can be
-    set.
-    """
+    """The elements that a tensor shares with its views, in the order of memory: numbers, which can be set."""
 
     def __init__(self, tensor: Any) -> None:
         self._elements: Any = root_tensor(tensor.detach()).reshape(-1)

@@ -136,7 +136,6 @@ def run_case(name: str, case: Case, engine: DeviceBackend, dtype: str = "float32
 
 def refusal(name: str, dtype: str, engine: DeviceBackend) -> UnsupportedError | None:
     """Returns the op's error of refusal of a dtype on an engine, tried on its smallest case, or None if it computes.
-
     Any other error is raised. Raises LookupError if the op has no cases.
     """
     cases = [case for case in op_cases(name) if all(array.size for array in _arrays(case.operands))]
@@ -160,9 +159,7 @@ def _arrays(operands: Any) -> list[Array]:
 
 
 def expected(name: str, case: Case, dtype: str = "float32") -> tuple[Array, ...]:
-    """Returns the results in float64 for operands as ``dtype`` stores them: by the row's reference, else on NumPy's
-    engine.
-    """
+    """Returns float64 results for operands as ``dtype`` stores them: by the row's reference, else NumPy's engine."""
     row = row_of(name)
     operands = tuple(rounded(operand, dtype) for operand in case.operands)
     if row.domain.reference is not None:
@@ -173,9 +170,7 @@ def expected(name: str, case: Case, dtype: str = "float32") -> tuple[Array, ...]
 
 
 def assert_close(a: Any, b: Any, dtype: str = "float32") -> None:
-    """Raises AssertionError unless ``a`` equals ``b`` in shape, and in value within TOLERANCE[dtype] (exactly for
-    integers).
-    """
+    """Raises AssertionError unless ``a`` has the shape of ``b`` and is within TOLERANCE[dtype] (integers: equal)."""
     got, wanted = (np.asarray(value.numpy() if isinstance(value, Tensor) else value) for value in (a, b))
     if got.shape != wanted.shape:
         raise AssertionError(f"shape {got.shape}, expected {wanted.shape}")
@@ -226,9 +221,7 @@ class Report:
 
 
 def check_backend(backend: DeviceBackend, names: Iterable[str] | None = None, dtype: str = "float32") -> Report:
-    """Runs every case of every op (or of ``names``) on an engine, against float64; the report has the first failure of
-    each op.
-    """
+    """Runs all cases of all ops (or of ``names``) on an engine, against float64; reports each op's first failure."""
     importlib.import_module("netcl.ops")
     report = Report(f"{backend.device_label}, {dtype}")
     for name in TABLE if names is None else names:
@@ -288,10 +281,8 @@ def _check_draws(report: Report, backend: DeviceBackend, dtype: str) -> None:
 
 
 def check_family(backend: DeviceBackend, family: str, dtype: str = "float32", quick: bool = True) -> Report:
-    """Checks one kernel family of ``op_families`` in one dtype.
-
-    ``quick`` takes few ops and, since each case may be a kernel to compile, few cases of them: one in dtypes other than
-    float32.
+    """Checks one kernel family of ``op_families`` in one dtype. ``quick`` takes few ops and, since each case may be a
+    kernel to compile, few cases of them: one in dtypes other than float32.
     """
     importlib.import_module("netcl.ops")
     report = Report(f"{backend.device_label}, {family}, {dtype}")
@@ -369,9 +360,7 @@ def masked(handle: DeviceHandle, **limits: Any) -> Iterator[DeviceHandle]:
 
 
 def signature_of(value: Any) -> str:
-    """Returns parameters and defaults as text, ``"(x, weight, bias=None)"``; empty for an object
-    that is not callable.
-    """
+    """Returns parameters and defaults as text, ``"(x, weight, bias=None)"``; empty if not callable."""
     if not callable(value):
         return ""
     try:

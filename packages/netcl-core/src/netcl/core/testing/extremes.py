@@ -17,8 +17,6 @@ from netcl.core.errors import DTypeError
 from netcl.core.ops_table.dispatch import TABLE, OpRow, call_row, row_of
 from netcl.core.tensor.tensor import Tensor
 
-__all__ = ["Sample", "agree", "disagreement", "extreme_ops", "extremes", "samples"]
-
 Array = np.ndarray[Any, Any]
 
 # Of each float dtype: the rounding unit, the smallest normal number and the smallest number, and the largest.
@@ -141,9 +139,8 @@ def computed(name: str, sample: Sample, engine: DeviceBackend, dtype: str) -> tu
 
 
 def disagreement(name: str, engine: DeviceBackend, dtype: str) -> str:
-    """Returns how an op on an engine differs from NumPy on the extremes of a dtype; empty if it does not.
-
-    An op that refuses a dtype by DTypeError must refuse it on NumPy's engine, too.
+    """Returns how an op on an engine differs from NumPy on the extremes of a dtype; empty if it does not. An op that
+    refuses a dtype by DTypeError must refuse it on NumPy's engine, too.
     """
     for sample in samples(name, dtype):
         try:

@@ -20,8 +20,6 @@ from netcl.core.testing.conformance import Case, expected, op_cases, run_case
 from netcl.core.testing.extremes import agree, extreme_ops
 from netcl.core.testing.op_families import AT_MOST_32_BITS
 
-__all__ = ["UNDEFINED", "special_cases", "special_disagreement", "special_ops"]
-
 Array = np.ndarray[Any, Any]
 
 _MOST = 3000  # elements of the operands of a case
@@ -129,9 +127,7 @@ def _replaced(operands: Any, changed: dict[tuple[int, ...], Array], path: tuple[
 
 
 def special_cases(name: str, dtype: str, count: int = 1) -> Iterator[tuple[str, Case]]:
-    """Returns ``count`` cases of a row with special values of ``dtype`` at a few places, in one operand at a time, each
-    with a text that names it.
-    """
+    """Returns ``count`` cases of a row with special values of ``dtype`` at few places of one operand each, named."""
     rng = np.random.default_rng(0)
     for number, case in enumerate(_cases(name)):
         if number == count or (name in _ROUNDED and not is_floating(dtype)):

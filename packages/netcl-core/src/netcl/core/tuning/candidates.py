@@ -256,9 +256,7 @@ def swaps(is_cpu: bool, m: int, n: int) -> bool:
 
 
 def product_kernel(device: Traits, c: Contraction, measured: str | None = None, unit: str | None = None) -> str:
-    """Returns the kernel of a matrix product: the ``measured`` one if it is a candidate, else the matrix ``unit``, else
-    the cheapest.
-    """
+    """Returns a matrix product's kernel: the ``measured`` candidate, else the matrix ``unit``, else the cheapest."""
     if measured is not None and measured in candidates(device, c, "matmul", unit):
         return measured
     return unit or choose(device, c, "matmul")

@@ -104,9 +104,7 @@ class KernelChoices:
         return choices
 
     def measured(self, op: str, shape: tuple[Any, ...], dtype: str) -> KernelConfig | None:
-        """Returns the measured config for a shape; None if there is none, or if NETCL_AUTOTUNE=off or
-        NETCL_DETERMINISTIC=1.
-        """
+        """Returns the measured config for a shape; None without, or if NETCL_AUTOTUNE=off or NETCL_DETERMINISTIC=1."""
         if config.get("AUTOTUNE") == "off" or config.get("DETERMINISTIC"):
             return None  # another measurement could choose another order of summing
         key = (op, shape, dtype)
@@ -206,9 +204,7 @@ def _opencl_device(device: Any) -> Any:
 
 
 def _seen_profile(device: Any) -> ExtendedDeviceProfile:
-    """Returns the extended profile of a device, handle or queue (None: the active device), with the limits of the
-    queue's capability mask applied.
-    """
+    """Returns the extended profile of a device, handle or queue (None: the active one), within the queue's mask."""
     if device is None:
         device = get_active_device()
     opencl_device = _opencl_device(device)
@@ -246,8 +242,6 @@ def choices_of(device: Any, kind: Any = KernelChoices) -> Any:
 
 
 def only_plain(queue: Any, dtype: str) -> None:
-    """Makes the plain kernel run all later contractions of ``dtype`` on ``queue``: its driver did not build the
-    others.
-    """
+    """Makes the plain kernel run all later contractions of ``dtype`` on ``queue``: others did not build there."""
     with _lock:
         _plain[queue] = _plain.get(queue, frozenset()) | {dtype}

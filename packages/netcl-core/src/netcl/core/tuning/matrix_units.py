@@ -140,9 +140,7 @@ def is_right(device: Any, name: str) -> bool:
 
 
 def try_ahead(profile: DeviceProfile) -> None:
-    """Tries the unit of float32 products of a device ahead of its first use, if cores are idle: a first network would
-    wait for the trial.
-    """
+    """Tries a device's unit of float32 products ahead of its first use, if cores are idle: a first net would wait."""
     if config.get("KERNEL_STRATEGY") == "portable" or usable_cores() < _FOR_BOTH:
         return
     for name in candidates(profile, "float32")[:1]:

@@ -137,9 +137,7 @@ def nearest(entries: Entries, op: str, shape: Shape, dtype: str) -> KernelConfig
 
 
 def _distance(shape: Shape, other: Shape, scaled: int) -> float | None:
-    """Returns the sum of the sizes' distances in powers of two; None if a size is too far off, or another part
-    differs.
-    """
+    """Returns the sum of the sizes' distances in powers of two; None if a size is too far off, or a part differs."""
     if shape[scaled:] != other[scaled:] or min(*shape[:scaled], *other[:scaled]) < 1:
         return None
     steps = [abs(math.log2(a / b)) for a, b in zip(shape[:scaled], other[:scaled])]
@@ -169,9 +167,7 @@ def _device_for(profile: ExtendedDeviceProfile) -> Any:
 
 
 def shipped_table(key: str, device: Any) -> Entries:
-    """Returns the package's table for a device with the driver ``key``; empty if the rule decides every shape, or if
-    the device is masked.
-    """
+    """Returns the package's table for a device by driver ``key``; empty if the rule decides, or if it is masked."""
     entries = _shipped.get(key)
     if entries is None:
         rows = shipped.rows_for(device) if key == driver_key(device) else ()

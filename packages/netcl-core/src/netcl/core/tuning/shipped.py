@@ -30,9 +30,7 @@ def resource() -> Any:
 
 
 def driver_of(device: Any) -> dict[str, Any]:
-    """Returns the keys that a measurement depends on: driver and version, kind and vendor of the device, its vectors
-    and its units.
-    """
+    """Returns the keys of a measurement: driver and version, kind and vendor of the device, its vectors and units."""
     return {
         "platform": device.platform.name.strip(),
         "version": device.driver_version.strip(),
@@ -44,17 +42,13 @@ def driver_of(device: Any) -> dict[str, Any]:
 
 
 def applies(measured: dict[str, Any], here: dict[str, Any]) -> bool:
-    """True if a measurement applies to another machine: same driver, device class and vector width, and at most a
-    factor of two in compute units.
-    """
+    """True if a measurement applies elsewhere: driver, class, vector width, compute units within a factor of two."""
     near = max(measured["units"], here["units"]) <= _UNITS * min(measured["units"], here["units"])
     return near and all(measured[name] == here[name] for name in _SAME)
 
 
 def _recorded_hash() -> str:
-    """Returns the SHA-256 of the table as the installed wheel's RECORD has it (base64 without padding), "" if RECORD
-    does not list the file that is used.
-    """
+    """Returns the SHA-256 of the table in the installed RECORD (base64 without padding), "" if it is not in it."""
     try:
         wheel = metadata.distribution("netcl-core")
     except metadata.PackageNotFoundError:

@@ -38,9 +38,7 @@ class CpuTile(NamedTuple):
 
 @lru_cache(maxsize=64)
 def cpu_tile(device: Traits, dtype: str, few: bool = False) -> CpuTile:
-    """Returns the tile: 6 x 16 sums fit 16 registers of 8 lanes, 8 x 32 fit 32 registers of 16; 4 rows for contractions
-    of ``few``.
-    """
+    """Returns the tile: 6 x 16 sums fit 16 registers of 8 lanes, 8 x 32 fit 32 registers of 16; 4 rows if ``few``."""
     vector = device.vector // 2 if dtype == "float64" else device.vector
     rows = _FEW if few else 8 if device.vector == 16 else 6
     depth, chunk = (64, 4) if device.local_memory < 128 * 1024 else (_DEPTH, _CHUNK)

@@ -162,9 +162,7 @@ def _by_kind(text: str, **types: str) -> dict[str, str]:
 
 
 def _dpas(lanes: int) -> Instruction:
-    """Returns Intel's XMX: 8 x 16 by 16 x lanes; a lane has a row of B's transpose, pairs of 16 bits of A or single
-    ones.
-    """
+    """Returns Intel's XMX: 8 x 16 by 16 x lanes; a lane has a row of B's transpose, pairs of 16 bits of A or one."""
     pairs = lanes == 8
     left = "as_int8(vload16(0, a))" if pairs else "as_short8(vload8(0, a))"
     call = f"intel_sub_group_<kind>_<kind>_matrix_mad_k16({left}, as_int8(vload16(0, b)), vload8(0, sums))"

@@ -85,9 +85,7 @@ def direct_cost(is_cpu: bool, kind: str, g: Geometry) -> float:
 
 @lru_cache(maxsize=512)
 def problem_of(kind: str, g: Geometry, form: str, tile: int) -> Problem | None:
-    """Returns the problem of a convolution's geometry for the kernels of a ``form``; None if minimal filtering cannot
-    compute it.
-    """
+    """Returns a convolution's problem for the kernels of a ``form``; None if minimal filtering cannot compute it."""
     fits = g.kernel == (1, 3, 3) and g.stride == g.dilation == (1, 1, 1) and g.groups == 1
     if not fits or g.size[0] != 1 or g.out[0] != 1:
         return None

@@ -1,6 +1,4 @@
-"""The NumPy engine: implements every call of DeviceBackend on arrays, with the same names and signatures as on
-OpenCL.
-"""
+"""The NumPy engine: every call of DeviceBackend on arrays, with the same names and signatures as on OpenCL."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -42,15 +40,13 @@ from netcl.core.engine.product import Copies, Product
 from netcl.core.engine.profiler_sink import LaunchRecord, ProfilerSink
 from netcl.core.engine.protocol import Described, HostTransfer, KernelText
 from netcl.core.engine.recording import OpenRecordings, Recording, host_read_allowed, open_here, rng_state_here
+from netcl.core.ops_table.program import Program
 from netcl.core.process import naming
 from netcl.core.process.poison import poison_array
 from netcl.core.storage.data import TensorData
 from netcl.core.storage.host import to_storage, view
+from netcl.core.storage.views import Geometry
 from netcl.core.tensor.tensor import Tensor
-
-if TYPE_CHECKING:
-    from netcl.core.ops_table.program import Program
-    from netcl.core.storage.views import Geometry
 
 Array = np.ndarray[Any, Any]
 
@@ -153,9 +149,7 @@ class CPUBackend(ForwardedCalls, OpenRecordings):
     def upload(
         self, data: Array, dtype: str, *, async_copy: bool | None, use_pinned: bool | None, copy: bool, persistent: bool
     ) -> tuple[tuple[Any, Array, Any], Any, Any, Array | None]:
-        """Returns storage with ``data``: (buffer, array, allocation), event, pending release, host array that is
-        aliased.
-        """
+        """Returns storage with ``data``: (buffer, array, allocation), event, pending release, aliased host array."""
         self.forbid_upload()
         return (None, data.copy() if copy else data, None), None, None, None if copy else data
 
@@ -249,6 +243,3 @@ class CPUBackend(ForwardedCalls, OpenRecordings):
         failure, self._failure = self._failure, None
         if failure is not None:
             raise flags.error(*failure)
-
-
-__all__ = ["CPUBackend"]

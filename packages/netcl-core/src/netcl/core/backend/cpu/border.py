@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array, store, widened
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 Pads = tuple[tuple[int, int], ...]
 _NUMPY = {"reflect": "reflect", "replicate": "edge"}

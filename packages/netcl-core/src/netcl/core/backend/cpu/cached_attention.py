@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array, store, widened
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorT
+from netcl.core.storage.data import TensorT
 
 
 def _turned(x: Array, norm: Array | None, turns: Array, eps: float) -> Array:
@@ -77,9 +75,8 @@ def cached_attention(
     cap: float,
     eps: float,
 ) -> TensorT:
-    """Returns the attention of one new token of each row, whose key and value it writes to the cache.
-
-    ``tables`` has keys and values, and the scales of both for a cache in Q8_0.
+    """Returns the attention of one new token of each row, whose key and value it writes to the cache. ``tables`` has
+    keys and values, and the scales of both for a cache in Q8_0.
     """
     out: TensorT = engine.empty((x.shape[0], x.shape[1] - 2 * tables[0].shape[1] * tables[0].shape[3]), x.dtype)
     arrays = [[operand.array for operand in each] for each in ((x, used, turns), tables, norms)]

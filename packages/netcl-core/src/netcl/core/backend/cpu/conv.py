@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array, store, widened
 from netcl.core.engine.epilogue import Epilogue, check, run_alone
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 _WORKSPACE = 16 * 2**20  # bytes of windows at a time; a single image may take more
 
@@ -126,9 +124,8 @@ def conv(
     algo: str | None = None,
     epilogue: Epilogue | None = None,
 ) -> TensorData:
-    """Computes a convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad).
-
-    With ``algo="naive"`` forward computes one product per tap and needs no workspace.
+    """Computes a convolution: ``forward`` (x, weight), ``grad_input`` (grad, weight), ``grad_weight`` (x, grad). With
+    ``algo="naive"`` forward computes one product per tap and needs no workspace.
     """
     if epilogue is not None:
         check(epilogue, a.dtype)

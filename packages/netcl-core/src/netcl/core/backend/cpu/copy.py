@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from netcl.core.backend.cpu.storage import Array
 from netcl.core.layout import block_of
+from netcl.core.storage.data import TensorData
 from netcl.core.storage.host import to_storage, view
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
 
 
 def _copy(target: Array, values: Array) -> None:
@@ -32,9 +30,8 @@ def copy(
     out_strides: Sequence[int],
     out_offset: int,
 ) -> None:
-    """Copies a block of ``shape`` between tensors of one dtype; strides and offsets in elements.
-
-    Strides may be 0 in the source (repetition) and negative in both (reversal); the two must not overlap in memory.
+    """Copies a block of ``shape`` between tensors of one dtype; strides and offsets in elements. Strides may be 0 in
+    the source (repetition) and negative in both (reversal); the two must not overlap in memory.
     """
     if prod(shape) == 0:
         return

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array, store, widened
 from netcl.core.engine.epilogue import Epilogue, check, run_alone
 from netcl.core.engine.product import Product
+from netcl.core.storage.data import TensorData
 from netcl.core.tensor.tensor import Tensor
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
 
 
 def _matmul(a: Array, b: Array, out: Array, transpose_a: bool, transpose_b: bool, dtype: str) -> None:

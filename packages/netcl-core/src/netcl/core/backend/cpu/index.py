@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array, store, widened
 from netcl.core.engine.protocol import OUT_OF_RANGE
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 _Report = Callable[[int, float, int, int], None]
 
 
 def _checked(indices: Array, extent: int, report: _Report, code: int) -> Array:
-    """Returns the indices counted from 0; indices out of range are reported and clamped, negative ones too if ``code``
-    is negative.
-    """
+    """Returns indices from 0; those out of range are reported and clamped, so negative ones if ``code`` is negative."""
     if indices.size and indices.view(f"u{indices.itemsize}").max() < extent:  # negative ones are large without a sign
         return indices
     wrapped = np.where(indices < 0, indices.astype(np.int64) + extent, indices.astype(np.int64))
@@ -56,9 +52,7 @@ def _flat(indices: Array, out: Array, axis: int, report: _Report, code: int) -> 
 
 
 def _write(out: Array, places: Array, rows: Array) -> None:
-    """Writes out[:, places] = rows; the last of equal places wins, in whatever order NumPy iterates
-    over several axes.
-    """
+    """Writes out[:, places] = rows; the last of equal places wins, whatever NumPy's order over several axes."""
     winner = np.empty(out.shape[1], np.int64)
     winner[places] = np.arange(places.size)
     last = winner[places] == np.arange(places.size)

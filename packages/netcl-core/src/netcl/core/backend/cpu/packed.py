@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array, store, widened
 from netcl.core.engine.packed_formats import FORMATS, unpacked
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorT
+from netcl.core.storage.data import TensorT
 
 _PANEL = 1 << 20  # numbers that are unpacked at a time
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array, store
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 # Bits of a uniform number: as many as a dtype holds below one.
 UNIFORM_BITS = {"float32": 24, "float64": 24, "float16": 11, "bfloat16": 8}
@@ -19,9 +17,8 @@ _SHIFT = np.uint64(32)
 
 
 def philox(counter: Array, key: int) -> Array:
-    """Returns Philox4x32-10 words (n, 4), uint32, for counters (n, 4) of uint32 and a 64-bit key.
-
-    Salmon, Moraes, Dror and Shaw: Parallel Random Numbers: As Easy as 1, 2, 3. SC 2011.
+    """Returns Philox4x32-10 words (n, 4), uint32, for counters (n, 4) of uint32 and a 64-bit key. Salmon, Moraes, Dror
+    and Shaw: Parallel Random Numbers: As Easy as 1, 2, 3. SC 2011.
     """
     c0, c1, c2, c3 = (counter[:, i].astype(np.uint64) for i in range(4))
     k0, k1 = key & 0xFFFFFFFF, key >> 32 & 0xFFFFFFFF

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 Array = np.ndarray[Any, Any]
 GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,11 +14,9 @@ from netcl.core.dtypes import numpy_dtype
 from netcl.core.expr.nodes import Expr
 from netcl.core.expr.numpy_eval import Evaluator, evaluator_of
 from netcl.core.layout import broadcast_shapes
+from netcl.core.ops_table.program import Program
 from netcl.core.storage.data import TensorData
 from netcl.core.tensor.tensor import Tensor
-
-if TYPE_CHECKING:
-    from netcl.core.ops_table.program import Program
 
 Shape = tuple[int, ...]
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from netcl.core.backend.cpu.compaction import runs
 from netcl.core.backend.cpu.storage import Array, widened
 from netcl.core.backend.host_sort import sort_values, sorted_rows, unique
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 
 def _sort(x: Array, values: Array, indices: Array, descending: bool, dtype: str) -> None:

@@ -19,8 +19,6 @@ def widened(array: Array, dtype: str) -> Array:
 
 
 def store(out: Array, values: Array, dtype: str) -> None:
-    """Rounds ``values`` into ``out``; a value beyond the range of a 16-bit float becomes infinite,
-    without a warning.
-    """
+    """Rounds ``values`` into ``out``; one beyond the range of a 16-bit float becomes infinite, without a warning."""
     with np.errstate(over="ignore", invalid="ignore"):
         out[...] = to_bfloat16(values.astype(np.float32, copy=False)) if dtype == "bfloat16" else values

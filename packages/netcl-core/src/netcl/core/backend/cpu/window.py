@@ -6,15 +6,12 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from netcl.core.backend.cpu.storage import Array, store, widened
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
-
+from netcl.core.storage.data import TensorData
 
 Place = tuple[Any, ...]
 

@@ -23,9 +23,7 @@ from netcl.core.process.opencl import cl
 
 def answer(key: str) -> None:
     """Builds the programs requested on the standard input, on the device with the driver ``key``, until the input is
-    closed.
-
-    It writes READY, then for each request the byte 1, or 0 if the program does not build.
+    closed. It writes READY, then for each request the byte 1, or 0 if the program does not build.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C at a terminal is the parent's
     answers = os.fdopen(os.dup(1), "wb", buffering=0)

@@ -40,10 +40,11 @@ from netcl.core.dtypes import SIZES, from_bfloat16, itemsize, numpy_dtype
 from netcl.core.engine.interceptors import push_interceptor
 from netcl.core.engine.product import Copies, Product
 from netcl.core.engine.protocol import Described, HostTransfer, KernelText
-from netcl.core.engine.recording import host_read_allowed, open_here, rng_state_here, unrecorded
+from netcl.core.engine.recording import Recording, host_read_allowed, open_here, rng_state_here, unrecorded
 from netcl.core.errors import BackendMismatchError, DTypeError, UnsupportedError
 from netcl.core.expr.schedule import Target
 from netcl.core.memory.queue_pools import BufferHandle, PersistentBufferPool, get_persistent_pool, opencl_queue
+from netcl.core.ops_table.program import Program
 from netcl.core.process import late_launches
 from netcl.core.process.poison import PATTERN
 from netcl.core.storage.data import TensorData, TensorT
@@ -54,8 +55,6 @@ from netcl.core.tuning.matrix_units import try_ahead
 
 if TYPE_CHECKING:
     from netcl.core.engine.profiler_sink import ProfilerSink
-    from netcl.core.engine.recording import Recording
-    from netcl.core.ops_table.program import Program
 
 Array = np.ndarray[Any, Any]
 
@@ -270,9 +269,7 @@ class OpenCLBackend(ForwardedCalls):
         persistent: bool,
         private: bool = False,
     ) -> tuple[tuple[Any, Any, Any], Any, Any, Array | None]:
-        """Returns storage with ``data``: (buffer, array, allocation), event, pending release, host array that is read
-        or aliased.
-        """
+        """Returns storage with ``data``: (buffer, array, allocation), event, pending release, read or aliased array."""
         self.forbid_upload()
         self._check_dtype(dtype)
         shared = None if copy else self.transfer.zero_copy(data)
@@ -420,9 +417,7 @@ class OpenCLBackend(ForwardedCalls):
 
     @property
     def flag(self) -> Any:
-        """The int[8] for kernels' reports of a failed check (``c_types.report``); reading this property marks a check
-        as pending.
-        """
+        """The int[8] for kernels' reports of failed checks (``c_types.report``); reading it marks one as pending."""
         with self._lock:
             if self._flag is None:
                 self._flag = self.pool.allocate(32)

@@ -29,10 +29,7 @@ _DECLARED = tuple(f"{role.value} " for role in Role if role is not Role.SCALAR)
 
 
 def expanded(text: str, known: Mapping[str, object], parts: Mapping[str, str]) -> KernelText:
-    """Returns the OpenCL C of a template, from the values of its conditions and counts and from its parts.
-
-    Raises KeyError for a part that is missing.
-    """
+    """Returns the OpenCL C of a template by its conditions, counts and parts. Raises KeyError for a missing part."""
     kernels: dict[str, tuple[Argument, ...]] = {}
     lines: list[str] = []
     declaration = ""

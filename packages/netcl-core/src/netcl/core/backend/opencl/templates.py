@@ -9,25 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from netcl.core.backend.opencl.storage import gathered_text, roles_text, storage_text
+from netcl.core.backend.opencl.template_text import expanded
 from netcl.core.device.capabilities import DeviceProfile, profile_of
 from netcl.core.expr.c_types import LOOPING
 from netcl.core.expr.kernel_source import KernelText
-from netcl.core.tuning.traits import Traits, traits_of
-
-__all__ = [
-    "Traits",
-    "filled_program",
-    "largest_group",
-    "magic",
-    "per_work_item",
-    "profile",
-    "source",
-    "struct",
-    "traits",
-]
-
-from netcl.core.backend.opencl.storage import gathered_text, roles_text, storage_text
-from netcl.core.backend.opencl.template_text import expanded
+from netcl.core.tuning.traits import Traits as Traits
+from netcl.core.tuning.traits import traits_of
 
 _ACCESS: dict[str, Callable[[str, int], str]] = {
     "storage": storage_text,
@@ -134,9 +122,7 @@ def divisor(size: int) -> tuple[int, int, int]:
 
 
 def per_work_item(units: int, device: Traits, size: int = _LEAST_ELEMENTS) -> int:
-    """Returns the units of ``size`` elements per work-item: one on devices with many cores, else so many that few
-    work-items remain.
-    """
+    """Returns the units of ``size`` elements per work-item: one on many cores, else so many that few items remain."""
     return max(-(-units // _UNITS_ON_CPU), min(units, -(-_LEAST_ELEMENTS // max(size, 1)))) if device.is_cpu else 1
 
 

@@ -177,9 +177,7 @@ def has_interpreter() -> bool:
 
 
 def run_in_child(script: str, timeout: float, *arguments: str) -> tuple[bool | None, str]:
-    """Runs a script in a child process and returns (verdict, reason); verdict None: the exit leaves the driver
-    untested.
-    """
+    """Runs a script in a child process and returns (verdict, reason); verdict None: the driver is untested."""
     if not has_interpreter():
         return None, "there is no Python interpreter for a child process"
     with child_environment("probe") as environment:

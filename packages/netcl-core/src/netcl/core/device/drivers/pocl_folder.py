@@ -62,9 +62,7 @@ def give_folder() -> None:
 
 
 def check_room(platform: Any) -> None:
-    """Raises OSError if PoCL is the driver and could not write the files of a build: its compiler would end the
-    process.
-    """
+    """Raises OSError if PoCL is the driver and could not write files of a build, which would end the process."""
     if platform.name != "Portable Computing Language":
         return
     folder = folder_in_use()

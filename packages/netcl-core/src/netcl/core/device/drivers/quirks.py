@@ -68,9 +68,7 @@ def half_works(device: Any) -> bool:
 
 
 def sixteen_lanes_work(device: Any) -> bool:
-    """True if multiply-adds of sixteen floats, and their conversions to the half types and back, compiled and gave the
-    right result in a child process.
-    """
+    """True if multiply-adds of sixteen floats, and conversions to and from halves, were right in a child process."""
     return _tried("sixteen_lanes_of_halves", device)
 
 
@@ -124,10 +122,7 @@ def _tried(name: str, device: Any) -> bool:
 
 
 def run_trial(name: str, key: str, devices: Iterable[Any]) -> int:
-    """Returns the exit code of a trial on the first of ``devices`` with the driver ``key``.
-
-    Raises LookupError if there is none.
-    """
+    """Returns the exit code of a trial on the first device with the driver ``key``; LookupError without one."""
     device = next((candidate for candidate in devices if driver_key(candidate) == key), None)
     if device is None:
         raise LookupError(f"the child does not find the device {key}")

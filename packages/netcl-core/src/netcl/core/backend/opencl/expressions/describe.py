@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from netcl.core.engine.protocol import KernelText
+from netcl.core.engine.protocol import Described, KernelText
 from netcl.core.expr.schedule import make_plan
 from netcl.core.layout import broadcast_shapes
 from netcl.core.process.opencl import cl
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.queue.context import QueueContext
-    from netcl.core.engine.protocol import Described
 
 
 def describe(engine: QueueContext, program: Described, shapes: Sequence[tuple[int, ...]]) -> list[KernelText]:
-    """Returns the kernels of ``program`` on inputs of ``shapes``, in the order of their launches, as ``engine`` builds
-    them.
-    """
+    """Returns the kernels of ``program`` on inputs of ``shapes``, in order of launch, as ``engine`` builds them."""
     space = broadcast_shapes([*shapes, *program.shapes], program.name)
     plan = make_plan(program.outputs, program.shapes, shapes, space, engine.target)
     options, launcher = engine.build_options, engine.launcher

@@ -33,11 +33,11 @@ from netcl.core.expr.rewrite import slots, walk
 from netcl.core.expr.schedule import LONG_ITEM, MIN_ITEM, PIECE, WIDE
 from netcl.core.expr.scopes import Layout
 from netcl.core.layout import broadcast_shapes
+from netcl.core.storage.data import TensorData
 from netcl.core.storage.storage import Storage
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.queue.context import QueueContext
-    from netcl.core.storage.data import TensorData
 
 Shape = tuple[int, ...]
 
@@ -177,9 +177,7 @@ def _in_place(
 def _flat(
     inputs: Sequence[Sequence[TensorData]], shared: Sequence[TensorData], outputs: Sequence[Expr]
 ) -> tuple[tuple[Shape, ...], dict[int, tuple[int, ...]]] | None:
-    """Returns the space of each set, and by slot the axes of a flat space along which the tensor varies; None if a set
-    is not flat.
-    """
+    """Returns each set's space, and by slot the axes of a flat space along which it varies; None if one is not flat."""
     if any(tensor.size != 1 for tensor in shared):
         return None
     spaces = tuple(broadcast_shapes([tensor.shape for tensor in members], "run_each") for members in inputs)

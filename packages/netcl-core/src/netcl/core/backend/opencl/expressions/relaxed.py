@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from netcl.core.backend.opencl.expressions import run as _run
+from netcl.core.expr.nodes import Expr
+from netcl.core.storage.data import TensorData
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.queue.context import QueueContext
-    from netcl.core.expr.nodes import Expr
-    from netcl.core.storage.data import TensorData
 
 
 class Relaxed:

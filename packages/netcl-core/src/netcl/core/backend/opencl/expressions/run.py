@@ -15,12 +15,12 @@ from netcl.core.dtypes import compute_type
 from netcl.core.expr.nodes import Expr, Load
 from netcl.core.expr.schedule import Launch, Plan, Target, make_plan
 from netcl.core.layout import broadcast_shapes
+from netcl.core.ops_table.program import Program
 from netcl.core.storage.data import TensorData
 
 if TYPE_CHECKING:
     from netcl.core.backend.opencl.queue.context import QueueContext
     from netcl.core.backend.opencl.queue.launch import PreparedLaunch
-    from netcl.core.ops_table.program import Program
 
 Shape = tuple[int, ...]
 Scalars = Mapping[str, float | int]

@@ -99,9 +99,7 @@ _lock = threading.RLock()
 
 def masked_handle(handle: DeviceHandle, limits: Mapping[str, Any]) -> DeviceHandle:
     """Returns the device of ``handle`` with the fields ``limits`` of its DeviceProfile replaced; the same handle for
-    the same limits.
-
-    A number is an upper limit; ``is_cpu=False`` makes it a GPU, ``is_cpu=True`` a CPU.
+    the same limits. A number is an upper limit; ``is_cpu=False`` makes it a GPU, ``is_cpu=True`` a CPU.
     """
     fields = dict(limits)
     real = profile_of(handle)

@@ -28,9 +28,7 @@ WITH_A_PLAINER_KERNEL: frozenset[str] = frozenset(_WAYS)
 
 class KernelFallback(Interceptor):
     """Computes calls by another variant if their kernels do not build: after one warning for each dtype, until the
-    process ends.
-
-    A variant that the caller names is not replaced: it raises KernelBuildError.
+    process ends. A variant that the caller names is not replaced: it raises KernelBuildError.
     """
 
     layer = Layer.FALLBACK

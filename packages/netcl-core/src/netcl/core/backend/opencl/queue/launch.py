@@ -96,7 +96,6 @@ class Launcher(OpenRecordings):
         options: str = "",
     ) -> None:
         """Launches ``kernel_name`` of the program, building it at first use; appends it instead while recording.
-
         ``local_size`` None leaves the choice to the driver.
         """
         if 0 in global_size:
@@ -167,15 +166,11 @@ class Launcher(OpenRecordings):
         return PreparedLaunch(self, source, kernel_name, global_size, local_size, args, options, kernel)
 
     def fit(self, kernel_name: str, global_size: Size, local_size: Size | None) -> Size | None:
-        """Returns the work-group size for ``kernel_name``; a masked device (``capability_mask``) raises
-        UnsupportedError for large ones.
-        """
+        """Returns the work-group size for ``kernel_name``; UnsupportedError if a ``capability_mask`` refuses it."""
         return local_size
 
     def new_recording(self) -> Recording:
-        """Returns an empty Recording for this thread, with an arena pool on this queue; the engine opens and closes
-        it.
-        """
+        """Returns a Recording for this thread, with an arena pool on this queue; the engine opens and closes it."""
         self.free_retired()
         regions = Regions() if has_regions(self.queue) else None
         if regions is not None:
@@ -189,9 +184,7 @@ class Launcher(OpenRecordings):
         self.state.check()
 
     def wait(self, event: Any, by_finishing: bool = False) -> None:
-        """Waits for a cl.Event of this queue (None: returns at once); ``by_finishing``: a long wait is for the whole
-        queue.
-        """
+        """Waits for a cl.Event of this queue (None: returns); ``by_finishing``: a long wait is for the queue."""
         with self.guard("a wait"):
             shutdown.wait_for(event, self.queue if by_finishing else None)
         self.free_retired()
@@ -221,9 +214,7 @@ class Launcher(OpenRecordings):
             raise self.translate(error, what, requested) from error
 
     def call(self, function: Callable[[], Any], what: str, requested: int = 0) -> Any:
-        """Returns ``function()``, an OpenCL call that needs ``requested`` bytes; if memory is out, it retries once with
-        empty caches.
-        """
+        """Returns ``function()``, an OpenCL call of ``requested`` bytes; without memory again, with empty caches."""
         self.check()
         late_launches.enqueue()
         try:
@@ -237,9 +228,7 @@ class Launcher(OpenRecordings):
             return function()
 
     def translate(self, error: Any, what: str, requested: int = 0) -> Exception:
-        """Returns the netcl error for a cl.Error raised in ``what``, a launch, a copy of ``requested`` bytes or a
-        wait.
-        """
+        """Returns netcl's error for a cl.Error in ``what``, a launch, a copy of ``requested`` bytes or a wait."""
         if is_fault(error):
             return fault(self.context, what, error)
         if is_out_of_memory(error):
@@ -325,9 +314,7 @@ class Launcher(OpenRecordings):
         return partial(self.flush, kernel_name) if self.syncs else self.queue.flush
 
     def enqueue_again(self, kernel: Any, kernel_name: str, global_size: Size, local_size: Size | None) -> Any:
-        """Enqueues a launch that the driver has just refused again: twice if it is out of memory, then netcl's error is
-        raised.
-        """
+        """Enqueues a launch that the driver has refused again: twice if out of memory, then netcl's error is raised."""
         what = f"kernel {kernel_name} with global size {global_size} and local size {local_size}"
         return self.call(lambda: cl.enqueue_nd_range_kernel(self.queue, kernel, global_size, local_size), what)
 
@@ -405,9 +392,7 @@ class PreparedLaunch:
         self._launch(buffers)
 
     def _launch(self, buffers: Sequence[Any], in_turn: bool = False) -> None:
-        """Launches now, unless computing a tensor here has made launches wait; ``in_turn`` if this launch has waited
-        already.
-        """
+        """Launches now, unless computing a tensor here has made launches wait; ``in_turn`` if this one has waited."""
         launcher = self._launcher
         taken = self.kernels.pop() if self.kernels else self.take()
         kernel, set_arg, event_free = taken

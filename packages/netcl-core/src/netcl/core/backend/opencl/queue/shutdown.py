@@ -129,10 +129,8 @@ def _in_driver(frame: FrameType | None) -> bool:
 
 
 def _end_driver_threads() -> None:
-    """Keeps this module's threads out of the driver from now on.
-
-    Python ends a thread that returns during interpreter shutdown with pthread_exit; C++ frames on its stack turn this
-    into an abort of the process.
+    """Keeps this module's threads out of the driver from now on. Python ends a thread that returns during interpreter
+    shutdown with pthread_exit; C++ frames on its stack turn this into an abort of the process.
     """
     global _ended
     with _drain_lock:

@@ -150,9 +150,7 @@ class Transfer:
         return None, None, None
 
     def download(self, buffer: Any, out: Array) -> None:
-        """Copies the first ``out.nbytes`` bytes of ``buffer`` into the C-contiguous ``out``, after all work before
-        it.
-        """
+        """Copies the first ``out.nbytes`` bytes of ``buffer`` into the C-contiguous ``out``, after all work before."""
         launches = len(self.launcher.launched)
         at_once = self._caller_helps or not self._is_cpu
         if at_once and self.launcher.sink is None and 0 < out.nbytes <= _READ_AT_ONCE and shutdown.may_block():
@@ -171,9 +169,7 @@ class Transfer:
         return self._copy(out, buffer) if out.nbytes else None
 
     def copy_from(self, other: Any, source: Any, target: Any, nbytes: int) -> None:
-        """Copies between buffers of one device; ``source`` belongs to the queue ``other``. Later work of both queues
-        waits for it.
-        """
+        """Copies between buffers of a device; ``source`` is of the queue ``other``. Later work of both queues waits."""
         if nbytes == 0:
             return
         with self.launcher.guard("a copy between queues"):
@@ -183,9 +179,7 @@ class Transfer:
             order_after(other, copied)  # so that nothing there writes into the source's buffer before
 
     def zero_copy(self, array: Array) -> tuple[Any, Array] | None:
-        """Returns a buffer on ``array`` itself and the array to keep alive, None if the device or the array does not
-        allow it.
-        """
+        """Returns a buffer on ``array`` and the array to keep alive, None if device or array does not allow it."""
         self.launcher.check()
         usable = array.nbytes and array.flags.c_contiguous and array.flags.writeable
         if not self._shares_memory or not usable or array.ctypes.data % self._alignment:
@@ -274,9 +268,7 @@ class Transfer:
                     self._bytes_in_flight -= first[1]
 
     def _may_stage(self, nbytes: int) -> bool:
-        """True if ``nbytes`` more of page-locked memory are allowed, if necessary after waiting for the copies in
-        flight.
-        """
+        """True if ``nbytes`` more of page-locked memory are allowed, perhaps after waiting for copies in flight."""
         pool = get_pinned_pool(self.queue)
         if pool.room_for(nbytes):
             return True
@@ -331,8 +323,6 @@ class DeviceTransfer(HostTransfer):
         self._launcher = launcher
 
     def wait(self) -> Array:
-        """Waits for the copy and returns the values in the tensor's shape; raises the errors that the device has
-        reported.
-        """
+        """Waits for the copy, returns values in the tensor's shape; raises errors that the device has reported."""
         self._launcher.wait(self.event)
         return super().wait()

@@ -33,9 +33,7 @@ _lock = threading.RLock()
 
 
 def begin(subject: Any) -> None:
-    """Marks the begin of a wait of this thread. Raises ConfigError for a bad NETCL_WATCHDOG_S, but not at the end of
-    the process.
-    """
+    """Marks the begin of a wait of this thread. ConfigError for a bad NETCL_WATCHDOG_S, but not at process end."""
     if not _watching and not health.ending:
         _start()
     _waits[get_ident()] = (time.monotonic(), subject)

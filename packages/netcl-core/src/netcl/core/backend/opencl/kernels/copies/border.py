@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from netcl.core.backend.opencl.templates import Traits, magic, source, struct, traits
 from netcl.core.errors import UnsupportedError
 from netcl.core.layout import contiguous_strides
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 _DIMS = 6
 _GROUP = 128  # work-items of a group

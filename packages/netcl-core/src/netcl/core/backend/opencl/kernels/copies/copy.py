@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from functools import lru_cache
 from itertools import dropwhile, product
 from math import gcd, prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +17,13 @@ from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.queue.plans.planned_op import planned_op
 from netcl.core.backend.opencl.templates import Traits, magic, per_work_item, struct, traits
 from netcl.core.dtypes import itemsize
+from netcl.core.engine.product import Copies
 from netcl.core.engine.recording import unrecorded
 from netcl.core.expr.c_types import STREAM
 from netcl.core.expr.schedule import STREAMED
 from netcl.core.layout import block_of, contiguous_strides
+from netcl.core.storage.data import TensorData
 from netcl.core.storage.host import to_storage
-
-if TYPE_CHECKING:
-    from netcl.core.engine.product import Copies
-    from netcl.core.storage.data import TensorData
 
 _DIMS = 6
 _LONG = 4096  # elements of a row that one tile holds at most
@@ -75,9 +73,7 @@ def _launches(
     size: int,
     device: Traits,
 ) -> tuple[str, str, int | None, tuple[tuple[int, Any], ...]]:
-    """Returns the text and the name of the kernel, the work-items of a group, and work-items and argument for each
-    launch.
-    """
+    """Returns the text and name of the kernel, a group's work-items, and work-items and argument for each launch."""
     dims = _joined(shape, source_strides, out_strides)
     dims.sort(key=lambda dim: -abs(dim[2]))
     transposing = len(dims) > 1 and abs(dims[-1][1]) > 1
@@ -126,9 +122,7 @@ def _arguments(
 
 
 def _starts(outer: list[Dim], offsets: tuple[int, int]) -> Iterator[tuple[int, int]]:
-    """Yields the offsets in the source and in the result of each launch: one for each position in the dimensions
-    ``outer``.
-    """
+    """Yields each launch's offsets in source and result: one for each position in the dimensions ``outer``."""
     for position in product(*(range(dim[0]) for dim in outer)):
         source, out = (
             offset + sum(i * dim[k] for i, dim in zip(position, outer)) for k, offset in enumerate(offsets, 1)
@@ -176,9 +170,8 @@ def copy(
     out_strides: Sequence[int],
     out_offset: int,
 ) -> None:
-    """Copies a block of ``shape`` between tensors of one dtype; strides and offsets in elements.
-
-    Strides may be 0 in the source (repetition) and negative in both (reversal); the two must not overlap in memory.
+    """Copies a block of ``shape`` between tensors of one dtype; strides and offsets in elements. Strides may be 0 in
+    the source (repetition) and negative in both (reversal); the two must not overlap in memory.
     """
     if prod(shape) == 0:
         return
@@ -195,9 +188,7 @@ def copy(
 
 
 def planned(engine: Any, copies: Copies) -> Callable[[Sequence[Any]], Any] | None:
-    """Returns the function that repeats the op ``copies`` by the plans of its copies; see ``planned_op.py``. None if
-    one of them has no plan.
-    """
+    """Returns the function that repeats the op ``copies`` by plans (see ``planned_op.py``); None if one is missing."""
     steps: list[Step] = []
     count, size = len(copies.blocks), itemsize(copies.dtype)
     for place, block in enumerate(copies.blocks):

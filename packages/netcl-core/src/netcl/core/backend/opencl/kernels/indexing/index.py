@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from math import gcd, prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from netcl.core.dtypes import itemsize
 from netcl.core.engine.protocol import OUT_OF_RANGE
 from netcl.core.expr import Expr, Load, Scalar, cast, place_of, reduce
 from netcl.core.expr.c_types import report
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 _COPIES = 64  # work-items of a CPU that copy rows
 _WALKERS = 1 << 16  # work-items of other devices that iterate over all indices
@@ -46,9 +44,7 @@ Size = tuple[int, ...]
 
 
 def _grid(columns: int, rows: int, outer: int, device: Traits) -> tuple[Size, Size]:
-    """Returns the work-items and groups; on devices other than CPUs rounded up to full groups, with no more groups than
-    every device starts.
-    """
+    """Returns the work-items and groups: except on CPUs full groups, and no more than every device starts."""
     if device.is_cpu:
         return (columns, rows, outer), (1, 1, 1)
     group = min(_GROUP, device.group)
@@ -60,9 +56,7 @@ def _grid(columns: int, rows: int, outer: int, device: Traits) -> tuple[Size, Si
 
 @lru_cache(maxsize=512)
 def _moving(before: int, extent: int, after: int, count: int, device: Traits) -> tuple[Size, Size, Any]:
-    """Returns the launch of kernels that move rows: a few work-items with many rows each on a CPU, else one per
-    element.
-    """
+    """Returns the launch of kernels that move rows: on a CPU few work-items with many rows, else one per element."""
     rows = before * count
     width = max(after, 1) if device.is_cpu else 1
     _, local = _grid(-(-after // width), rows, 1, device)
@@ -76,7 +70,6 @@ def _walking(
     table: tuple[int, int, int], count: int, total: int, columns: bool, keep: bool, units: int, device: Traits
 ) -> tuple[Size, Size, Any]:
     """Returns the launch of kernels in which each work-item owns a part of the result and iterates over all indices.
-
     ``columns``: each column has indices of its own, so that on a CPU the columns are shared out first.
     """
     before, extent, after = table
@@ -90,9 +83,7 @@ def _walking(
 
 
 def _tables(extent: int, count: int, units: int, device: Traits) -> int:
-    """Returns the number of tables in which many indices into few positions are added up first; 1: in the result
-    itself.
-    """
+    """Returns the number of tables in which many indices into few positions are added first; 1: in the result."""
     tables = min(units if device.is_cpu else _TABLES, count // _SHARE)
     return tables if tables > 1 and extent * tables <= count else 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from netcl.core.backend.opencl.kernels.recurrences.recurrence_cells import CELLS, Cell, cell_parts
 from netcl.core.backend.opencl.templates import Traits, filled_program, struct, traits
@@ -12,9 +12,7 @@ from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import itemsize
 from netcl.core.engine.lasting import lasting_or_new
 from netcl.core.layout import contiguous_strides
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 GATES = {kind: cell.gates for kind, cell in CELLS.items()}
 # Rows of a tile of so many vectors, by the registers of the processor.
@@ -83,9 +81,7 @@ class _Group(NamedTuple):
 
 
 def _group(device: Traits, dtype: str, kind: str, n: int, hidden: int) -> _Group | None:
-    """Returns the groups that run all steps on a GPU; None on a CPU, and for a weight that a core would read too slowly
-    at each step.
-    """
+    """Returns the groups that run all steps on a GPU; None on a CPU, and for a weight too large to read at a step."""
     size = itemsize(dtype)
     if device.is_cpu or hidden > device.group or GATES[kind] * hidden * hidden * size > _LARGEST_WEIGHT:
         return None
@@ -124,9 +120,7 @@ class _Weight(NamedTuple):
 
 
 def _forth(engine: Any, weight: TensorData, tile: _Tile) -> _Weight:
-    """Returns the weight (gates * hidden, hidden) as (hidden, gates * hidden), a matrix for each tile of units if the
-    tiles are whole.
-    """
+    """Returns the weight (gates * hidden, hidden) as (hidden, gates * hidden), a matrix per tile if all are whole."""
     (rows, hidden), gates = weight.shape, weight.shape[0] // weight.shape[1]
     units = tile.lanes * (tile.wide if gates == 1 else 1)
     if tile.lanes == 1 or hidden % units:
@@ -137,9 +131,7 @@ def _forth(engine: Any, weight: TensorData, tile: _Tile) -> _Weight:
 
 
 def _back(engine: Any, weight: TensorData, tile: _Tile, steps: int) -> _Weight:
-    """Returns the weight (gates * hidden, hidden), a matrix for each tile of units if the tiles are whole and several
-    steps share it.
-    """
+    """Returns the weight (gates * hidden, hidden), a matrix per tile if all are whole and several steps share it."""
     (rows, hidden), units = weight.shape, tile.lanes * tile.wide
     if tile.lanes == 1 or hidden % units or steps == 1:
         return _Weight(weight, (1, hidden, 0))

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from netcl.core.backend.opencl.template_text import filled
 
-__all__ = ["CELLS", "Cell", "cell_parts"]
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -99,9 +97,7 @@ GSTORE(dh * stay, carry_on + here);""",
 
 
 def _elman(activation: str, gradient: str) -> Cell:
-    """Returns a cell of one gate, by its activation of a sum and the gradient by the sum from ``dh`` and the output
-    ``h``.
-    """
+    """Returns a cell of one gate, by its activation of a sum and the gradient by it from ``dh`` and the output ``h``"""
     value = activation.format("c${i}_${j} + e${j} + GLOAD(x + at)")
     return Cell(
         1, filled(_ELMAN, {"value": value}), f"const REALV h = GLOAD(out + at); GSTORE({gradient}, by_sum + gate);"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,10 +13,8 @@ from netcl.core.backend.opencl.kernels.warps import look_back
 from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.templates import Traits, profile, struct, traits
 from netcl.core.dtypes import itemsize
+from netcl.core.storage.data import TensorData
 from netcl.core.tuning.warp_table import warp_of
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
 
 _UNITS = 64  # work-items that share an axis on a CPU
 _THREADS = 1 << 16  # work-items that keep another device busy
@@ -57,9 +55,7 @@ class _Level(NamedTuple):
 
 @lru_cache(maxsize=512)
 def _levels(before: int, extent: int, after: int, reverse: bool, device: Traits) -> tuple[int, tuple[_Level, ...]]:
-    """Returns the columns of one work-item, and the passes: over x, over its totals, over their totals, until one chunk
-    holds all.
-    """
+    """Returns the columns of a work-item, and the passes: over x, its totals, their totals, until one chunk is left."""
     width = min(_WIDTH, after) if device.is_cpu else 1
     width = _WIDTH if width == _WIDTH else 1  # two kernels, not one for each number of columns
     stretches = -(-after // width)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,10 +14,8 @@ from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.templates import Traits, largest_group, per_work_item, profile, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.engine.recording import host_read_allowed
+from netcl.core.storage.data import TensorData
 from netcl.core.tuning.warp_table import warp_of
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
 
 _GROUP = 128  # work-items at most that list a chunk together, unless the device is a CPU
 _EACH = 16  # elements of each at a time
@@ -55,9 +53,7 @@ def _program(name: str, dtype: str, group: int, starts: bool = False, warp: str 
 
 
 def _listed(engine: Any, name: str, x: TensorData, *dtypes: str) -> list[TensorData]:
-    """Returns the list that the program ``name`` makes of ``x``: one tensor (n,) for each dtype; n is read on the
-    host.
-    """
+    """Returns the list that the program ``name`` makes of ``x``: a tensor (n,) for each dtype; the host reads n."""
     host_read_allowed(engine)
     room = sum(map(itemsize, dtypes)) * x.size
     swept = _LEAST_SWEPT <= x.size < _MOST_SWEPT and room <= profile(engine).global_mem_size // _SHARE_OF_MEMORY
@@ -111,9 +107,7 @@ def _first(engine: Any, listed: Any, count: int) -> TensorData:
 
 
 def nonzero(engine: Any, mask: TensorData) -> TensorData:
-    """Returns the flat positions of true elements of ``mask`` (bool), int64, in order. Their number is read on the
-    host.
-    """
+    """Returns the flat positions of true elements of ``mask`` (bool), int64, in order. Reads their number."""
     if mask.size == 0:
         host_read_allowed(engine)
         return engine.empty((0,), "int64")  # type: ignore[no-any-return]
@@ -121,7 +115,5 @@ def nonzero(engine: Any, mask: TensorData) -> TensorData:
 
 
 def runs(engine: Any, x: TensorData, wanted: Sequence[str]) -> list[TensorData]:
-    """Returns the first element of each run of equal ones in a vector with elements, and with "first" in ``wanted`` its
-    position, int64.
-    """
+    """Returns the first element of each run in a vector with elements, and with "first" wanted its position, int64."""
     return _listed(engine, "compaction_runs", x, x.dtype, *(["int64"] if "first" in wanted else []))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from netcl.core.backend.opencl.kernels.scans.scan import scan
 from netcl.core.backend.opencl.kernels.sort_keys import keyed_program
 from netcl.core.backend.opencl.templates import Traits, largest_group, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, reduce
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 _UNITS = 64  # work-items of a CPU
 _THREADS = 1 << 16  # work-items that keep another device busy, one for a chunk
@@ -51,9 +49,7 @@ def few(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[Tens
 
 
 def are_short(rows: int, extent: int, device: Traits) -> bool:
-    """True if ``kth_of_row`` can be used: on a CPU with a row for each of its work-items, short enough to keep all its
-    keys.
-    """
+    """True if ``kth_of_row`` can be used: on a CPU, a row for each work-item, short enough to keep all keys."""
     return device.is_cpu and extent <= _LONGEST and rows >= _UNITS
 
 
@@ -83,9 +79,7 @@ def first_of_rows(engine: Any, x: TensorData, wanted: int, descending: bool) -> 
 def _first_of_chunks(
     engine: Any, x: TensorData, names: tuple[TensorData, ...], chunks: int, wanted: int, descending: bool
 ) -> tuple[TensorData, TensorData]:
-    """Returns the first ``wanted`` values of each of the ``chunks`` of a row, and their positions in the row, or their
-    ``names``.
-    """
+    """Returns the first ``wanted`` values of each of the chunks of a row, and their positions in it, or ``names``."""
     shape = (*x.shape[:-1], chunks * wanted)
     values, indices = engine.empty(shape, x.dtype), engine.empty(shape, "int64")
     _group_by_row(engine, "first_of_rows", x, chunks, wanted, descending, *names, values, indices)
@@ -140,9 +134,7 @@ def _chunks(rows: int, extent: int, units: int) -> tuple[int, int]:
 
 
 def first(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[TensorData, TensorData]:
-    """Returns the first ``wanted`` values of each sorted row (last axis) and their positions, int64, in the order of
-    the row.
-    """
+    """Returns the first ``wanted`` values of each sorted row and their positions, int64, in the row's order."""
     positions = engine.empty((*x.shape[:-1], 1), "int64")
     engine.fill(positions, wanted - 1)
     values, indices = engine.empty((*x.shape[:-1], wanted), x.dtype), engine.empty((*x.shape[:-1], wanted), "int64")
@@ -151,9 +143,7 @@ def first(engine: Any, x: TensorData, wanted: int, descending: bool) -> tuple[Te
 
 
 def kth(engine: Any, x: TensorData, positions: TensorData) -> TensorData:
-    """Returns the index (..., 1) of the element that ``sort`` moves to the position (..., 1) of each row, both
-    int64.
-    """
+    """Returns the index (..., 1) of the element that ``sort`` moves to position (..., 1) of each row, both int64."""
     indices: TensorData = engine.empty(positions.shape, "int64")
     _select(engine, x, positions, 1, False, "kth", indices)
     return indices

@@ -7,7 +7,7 @@ over the other side with wide vectors; others a work-group for a tile, backward 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,12 +21,9 @@ from netcl.core.device.capabilities import profile_of
 from netcl.core.dtypes import itemsize
 from netcl.core.errors import UnsupportedError
 from netcl.core.process.opencl import cl
+from netcl.core.storage.data import TensorData
 from netcl.core.tuning.matmul_precision import get_float32_matmul_precision
 from netcl.core.tuning.matrix_units import attention_pays, attention_unit_of, local_memory, parts_of
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
-
 
 _WIDTH = 32  # queries (forward) or keys (backward) of a work-item at a time
 _TILES = 8  # tiles of rows of the other side at a time
@@ -54,9 +51,7 @@ def _up(size: int, step: int) -> int:
 
 
 def _cpu_tile(device: Traits, dtype: str) -> tuple[int, int]:
-    """Returns the queries (forward) or keys (backward), and the rows of the other side, that a work-item has in
-    registers.
-    """
+    """Returns the queries (forward) or keys (backward), and rows of the other side, in a work-item's registers."""
     return max(_WIDTH, 2 * _vector(device, dtype)), 8 if device.vector == 16 else 6
 
 
@@ -209,9 +204,7 @@ def attention_grad(
 
 
 def _read_mask(engine: Any, mask: TensorData | None, q: TensorData) -> TensorData:
-    """Returns the kernels' mask argument: booleans, or numbers in the computing type; ``q``, which is not read, if
-    there is no mask.
-    """
+    """Returns the kernels' mask argument: booleans, or numbers in the computing type; without a mask ``q``, unread."""
     if mask is None:
         return q
     return mask if mask.dtype == "bool" else blocks.as_dtype(engine, mask, compute_dtype(q.dtype))
@@ -233,9 +226,7 @@ def _attend(
 def _gradients(
     engine: Any, s: AttentionShape, operands: list[TensorData], scale: float
 ) -> tuple[TensorData, TensorData, TensorData]:
-    """Computes the gradients by the kernel of CPU devices; each part of the keys has a separate gradient by q, and
-    these are added up in order.
-    """
+    """Computes the gradients on CPU devices; each part of the keys has a gradient by q, which are added in order."""
     q, k, v = operands[1:4]
     wide = compute_dtype(q.dtype)
     launch = _cpu_launch(traits(engine), q.dtype, s, True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,11 +14,9 @@ from netcl.core.backend.opencl.templates import source, struct
 from netcl.core.device.capabilities import profile_of
 from netcl.core.device.drivers.child_probe import RIGHT, WRONG
 from netcl.core.dtypes import from_bfloat16
+from netcl.core.storage.data import TensorData
 from netcl.core.tuning.matrix_units import CHUNK, local_memory
 from netcl.core.tuning.unit_table import KINDS, UNITS
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
 
 _INSTRUCTIONS = {
     "mma": ("matrix_unit_nvidia", "matrix_unit_mma", "attention_unit_mma"),
@@ -78,9 +76,7 @@ def _local_bytes(kernel: str, tile: _Tile, width: int, values: int, parts: int) 
 
 
 def _tile(unit: str, kernel: str, width: int, values: int, most: int) -> _Tile | None:
-    """Returns the tile of a kernel on a device with ``most`` bytes of local memory for a work-group; None if none
-    fits.
-    """
+    """Returns a kernel's tile on a device with ``most`` bytes of local memory for a work-group; None if none fits."""
     columns, (name, parts) = max(width, values), _instructions(unit)
     if name.endswith("_twin"):
         return _TWIN_TILE._replace(in_registers=columns <= 32)
@@ -146,9 +142,7 @@ def _program(unit: str, kernel: str, form: _Form, tile: _Tile) -> str:
 
 @lru_cache(maxsize=256)
 def _launch(unit: str, kernel: str, form: _Form, s: AttentionShape, most: int) -> tuple[str, int, tuple[int, int], Any]:
-    """Returns the text of a kernel, the work-items of a group, the groups, and the argument with the problem's
-    sizes.
-    """
+    """Returns the text of a kernel, the work-items of a group, the groups, and the argument with problem sizes."""
     tile = _tile(unit, kernel, form.width, form.values, most)
     assert tile is not None
     by_keys = kernel == "unit_by_k_v"
@@ -180,9 +174,7 @@ def attend(
     mask: TensorData,
     scale: float,
 ) -> tuple[TensorData, TensorData]:
-    """Returns softmax(scale q k^T + mask) v in the operands' dtype, and in float32 the logarithms of the weights'
-    divisors, by the kernel of the unit ``unit``.
-    """
+    """Returns softmax(scale q k^T + mask) v, and in float32 the logarithms of the weights' divisors, by ``unit``."""
     out = engine.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
     lse = engine.empty(q.shape[:-1], "float32")
     operands = _operands(engine, unit, q, k, v)

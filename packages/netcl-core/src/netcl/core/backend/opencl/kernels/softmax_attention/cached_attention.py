@@ -10,10 +10,10 @@ import numpy as np
 
 from netcl.core.backend.opencl.templates import filled_program, largest_group, traits
 from netcl.core.process.opencl import cl
+from netcl.core.storage.data import TensorT
 
 if TYPE_CHECKING:
     from netcl.core.expr.kernel_source import KernelText
-    from netcl.core.storage.data import TensorT
 
 _GROUP = 128
 _PER_UNIT = 8  # groups
@@ -23,9 +23,7 @@ _KINDS = {"float16": "half", "bfloat16": "ushort", "float32": "float", "int8": "
 
 @lru_cache(maxsize=64)
 def program(dtype: str, kind: str, size: int, group: int, norms: bool, split: bool) -> KernelText:
-    """Returns the text of the kernels for heads of ``size`` numbers, and a cache of the dtype ``kind``; int8
-    is for Q8_0.
-    """
+    """Returns the kernels' text for heads of ``size`` numbers, and a cache of the dtype ``kind``; int8 is for Q8_0."""
     defines = (
         (f"DTYPE_{dtype.upper()}", 1), ("VECTOR", 8), ("KIND", _KINDS[kind]), ("HALF", int(kind == "float16")),
         ("QUANTS", int(kind == "int8")), ("BFLOAT", int(kind == "bfloat16")), ("SIZE", size), ("GROUP", group),
@@ -58,9 +56,8 @@ def cached_attention(
     cap: float,
     eps: float,
 ) -> TensorT:
-    """Returns the attention of one new token of each row, whose key and value it writes to the cache.
-
-    ``tables`` has keys and values, and the scales of both for a cache in Q8_0.
+    """Returns the attention of one new token of each row, whose key and value it writes to the cache. ``tables`` has
+    keys and values, and the scales of both for a cache in Q8_0.
     """
     device = traits(engine)
     rows, kv_heads, places, size = tables[0].shape

@@ -5,16 +5,14 @@ one pass over the data for each digit where the device has operations of a warp.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from netcl.core.backend.opencl.kernels.sort_keys import keyed_program
 from netcl.core.backend.opencl.kernels.warps.cleared import cleared
 from netcl.core.backend.opencl.kernels.warps.look_back import WARP_TEMPLATES
 from netcl.core.backend.opencl.templates import Traits, struct
 from netcl.core.dtypes import itemsize
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 _LEAST = 1 << 14  # elements of a long row
 _SWEEP_GROUP = 256  # work-items of a group that looks back, one for each digit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,10 +30,8 @@ from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.templates import Traits, largest_group, profile, struct, traits
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Load, reduce
+from netcl.core.storage.data import TensorData
 from netcl.core.tuning.warp_table import warp_of
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
 
 _UNITS = 64  # work-items of a CPU
 _EIGHT = 8  # elements that a work-item sorts in registers
@@ -128,9 +126,7 @@ def _sorted(engine: Any, x: TensorData, kept: int, descending: bool) -> tuple[Te
 
 
 def _row_group(extent: int, size: int, device: Traits) -> int:
-    """Returns the work-items that sort a row in local memory; 0 if it is too long or too short, or its keys have 64
-    bits.
-    """
+    """Returns the work-items that sort a row in local memory; 0 if it is too long, too short, or of 64-bit keys."""
     if device.is_cpu or size == 8 or extent < _LEAST_ROW:
         return 0
     fitting = (group for group in _ROW_GROUPS if extent <= group * _EIGHT and group <= device.group)

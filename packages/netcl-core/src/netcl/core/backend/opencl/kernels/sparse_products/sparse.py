@@ -1,15 +1,11 @@
-"""Products with sparse matrices on OpenCL devices: rows in CSR times a dense matrix, and the dot products of pairs of
-rows.
-"""
+"""Products with sparse matrices on OpenCL devices: CSR times a dense matrix, and dot products of pairs of rows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from netcl.core.backend.opencl.templates import per_work_item, source, struct, traits
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 _GROUP = 64
 _LANES = 16  # work-items that share the dot product of a pair

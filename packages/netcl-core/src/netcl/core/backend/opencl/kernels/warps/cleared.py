@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from netcl.core.backend.opencl.templates import source
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 _GROUP, _MOST = 128, 1 << 16  # work-items of a group, and of all
 
@@ -19,9 +17,7 @@ def _program() -> str:
 
 
 def cleared(engine: Any, count: int) -> TensorData:
-    """Returns a new tensor of ``count`` zeros of 32 bits, set by a launch of the engine's: plans of calls have no
-    fills.
-    """
+    """Returns a tensor of ``count`` zeros of 32 bits, set by a launch of the engine's: plans of calls have no fills."""
     words: TensorData = engine.empty((count,), "int32")
     items = min(-(-count // _GROUP) * _GROUP, _MOST)
     engine.launch(_program(), "clear_words", (items,), (_GROUP,), [words, np.uint32(count)])

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from netcl.core.backend.opencl.templates import Traits, per_work_item, source, struct, traits
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
-
+from netcl.core.storage.data import TensorData
 
 _GROUP = 128  # work-items of a group with one element each
 _OWN_STEPS = (1, 2)  # strides that are worth loops of their own

@@ -114,9 +114,7 @@ class NotedCall:
             engine.copy(fresh, result, source_offset=0, out_offset=0, **whole)
 
     def fail(self, error: BaseException) -> None:
-        """Makes the result tensors of the call, and all that share their memory, raise an error on use; its operands
-        keep their values.
-        """
+        """Makes the call's results, and all that share their memory, raise an error on use; its operands stay."""
         operands = [allocation() for allocation in self._given]
         for tensor, allocation in self._made:
             memory, result = allocation(), tensor()
@@ -195,9 +193,7 @@ class DeferredLaunches:
         return bool(self._launcher.programs.compiles_at_launch(self._launcher.device))
 
     def prepare(self) -> bool:
-        """Starts children if no program has been built on this machine, so that they are there for the first ones;
-        returns True if it does.
-        """
+        """Starts children for the first programs if none has been built on this machine; returns True if it does."""
         if not (self._launcher.programs.is_empty and self._builds_elsewhere()):
             return False
         self._builds.prepare()
@@ -361,9 +357,7 @@ class DeferredLaunches:
                 refresh(engine)
 
     def _enqueue(self, built: Callable[[Build], bool]) -> None:
-        """Enqueues the waiting launches up to the first with a program that is not ``built``; the caller holds the
-        lock.
-        """
+        """Enqueues waiting launches up to the first with a program not ``built``; the caller holds the lock."""
         with unrecorded(self._launcher):  # the waiting launches belong to other threads
             while self._entries:
                 entry = self._entries[0]
@@ -403,9 +397,7 @@ class DeferredLaunches:
         return True
 
     def _compiled(self) -> None:
-        """Waits until this process has compiled its programs, so that it takes no more than it can compile while
-        children build others.
-        """
+        """Waits until this process has compiled its programs, so that it takes no more than children leave."""
         if self._builds.busy and self._compiles_at_launch:
             shutdown.interruptible_finish(self._launcher.queue, None)
 
@@ -436,9 +428,7 @@ class DeferredLaunches:
     def _first_launch(
         self, sizes: tuple[str, tuple[int, ...], tuple[int, ...] | None], arguments: Sequence[Any]
     ) -> Launch | None:
-        """Returns the launch at which the driver compiles the kernel; None if the driver compiles it in the program's
-        build.
-        """
+        """Returns the launch at which the driver compiles the kernel; None if the program's build does."""
         if not self._compiles_at_launch:
             return None
         name, global_size, local_size = sizes

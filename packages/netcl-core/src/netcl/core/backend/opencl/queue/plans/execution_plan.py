@@ -69,9 +69,7 @@ class ExecutionPlan(NamedTuple):
 
 
 def steps_of(launches: Sequence[tuple[Callable[..., None], tuple[int, ...]]], made: Sequence[Made]) -> tuple[Step, ...]:
-    """Returns the steps of launches with the numbers of their tensors; temporary tensors exist from their first launch
-    to their last.
-    """
+    """Returns the steps of launches, with tensors' numbers; temporary ones exist from first launch to last."""
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for position, (_, numbers) in enumerate(launches):

@@ -6,7 +6,7 @@ A recording is made without plans: there a call may take what an earlier one has
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -14,9 +14,7 @@ import numpy as np
 from netcl.core.backend.opencl.queue.plans.execution_plan import ExecutionPlan, Made, keep, steps_of
 from netcl.core.backend.opencl.templates import traits
 from netcl.core.engine.recording import open_here
-
-if TYPE_CHECKING:
-    from netcl.core.storage.data import TensorData
+from netcl.core.storage.data import TensorData
 
 
 def run_planned(

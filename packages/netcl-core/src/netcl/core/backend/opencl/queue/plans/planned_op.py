@@ -182,9 +182,7 @@ def _one_launch(
 
 
 def _fresh(engine: QueueContext, shape: tuple[int, ...], dtype: str) -> Callable[[], Tensor | None]:
-    """Returns the function that makes a tensor in memory of the engine's pool, of undefined content; None if memory is
-    out.
-    """
+    """Returns the function that makes a tensor in the engine's pool, of undefined content; None if memory is out."""
     allocate, try_reuse = engine.pool.allocate, engine.pool.try_reuse
     nbytes, note = math.prod(shape) * itemsize(dtype), (shape, dtype)
     bucket = engine.pool.bucket_for(nbytes)

@@ -25,7 +25,6 @@ _logger.propagate = False
 
 class BuildProgress:
     """Counts programs built from source, and shows their number once their builds have taken ``patience`` seconds.
-
     ``stream`` returns the terminal; ``clock`` seconds. The line is erased ``rest`` seconds after the last build.
     """
 

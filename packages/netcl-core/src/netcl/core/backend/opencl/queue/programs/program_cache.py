@@ -83,9 +83,7 @@ class ProgramCache:
         self._stored = 0
 
     def get_program(self, context: Any, source: str, device: Any, options: str = "") -> Any:
-        """Returns the program of ``source`` built for ``device`` with ``options``; raises KernelBuildError if it does
-        not build.
-        """
+        """Returns the program of ``source`` built for ``device`` with ``options``; raises KernelBuildError."""
         options = _with_division(source, options, device)
         source = _with_half_vectors(source, device)
         key = (context.int_ptr, device.int_ptr, source, options)
