@@ -114,7 +114,7 @@ def _gram(rng: np.random.Generator) -> Cases:
 @computed(
     name="linalg_cholesky", dtypes="floating", amp="float32",
     domain=Domain(cases=_gram, reference=_cholesky, gradient=False), forms="x.cholesky",)  # fmt: skip
-def cholesky(x: Tensor, *, upper: bool = False) -> Tensor:
+def cholesky(x: Tensor, upper: bool = False) -> Tensor:
     """Returns the lower triangular L with x = L L^T, or with ``upper`` the upper triangular U with x = U^T U.
 
     x (..., n, n), symmetric and positive definite; only the lower (upper) triangle is read. Raises
