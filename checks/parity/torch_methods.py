@@ -30,7 +30,10 @@ NAMES = {name for name in dir(torch.Tensor) if not name.startswith("_")}
 OTHER_GRADIENTS = ("nextafter", "cholesky_inverse", "as_strided_scatter")
 pytestmark = [
     pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated"),
-    *(pytest.mark.filterwarnings(f"ignore:torch.{name} is deprecated") for name in ("cholesky", "lu", "lu_solve", "qr")),
+    *(
+        pytest.mark.filterwarnings(f"ignore:torch.{name} is deprecated")
+        for name in ("cholesky", "lu", "lu_solve", "qr")
+    ),
     pytest.mark.filterwarnings("ignore:index_reduce.. is in beta"),
     pytest.mark.filterwarnings("ignore:Using torch.cross without specifying the dim"),
 ]
