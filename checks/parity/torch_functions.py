@@ -224,6 +224,10 @@ case("nc", "ldexp_", _UNIT, np.array([1, 2, 3, 4]), call=lambda f, x, y: f(x * 1
 case("nc", "addmv_", uniform(3), uniform(3, 4), uniform(4), call=lambda f, x, a, b: f(x * 1, a, b, beta=0.5))
 case("nc", "index_put_", _UNIT, np.array([0, 2]), call=lambda f, x, i: f(x * 1, (i,), x[:2] * 0, True))
 case("nc", "detach_", _UNIT, grad=False)
+case("nc", "as_strided_", _UNIT, call=lambda f, x: f(x * 1, (2, 2), (1, 2)))
+case("nc", "as_strided_", uniform(3, 4), call=lambda f, x: f(x * 1, (2, 3), (4, 1), 2))
+case("nc", "resize_as_", _UNIT, uniform(2), grad=False)
+case("nc", "resize_as_", uniform(3, 4), uniform(2, 5), grad=False)
 for _name in ("alpha_dropout_", "dropout_", "feature_alpha_dropout_", "feature_dropout_"):
     case("nc", _name, _UNIT, call=lambda f, x: f(x * 1, 0.5, False))
 

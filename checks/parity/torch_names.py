@@ -19,7 +19,8 @@ FILE = Path(__file__).parents[2] / "extensions/netcl-torch/src/netcl/torch/names
 _LEFT_OUT = re.compile(
     r"""torch\.(ao|contrib|export|fx|library|masked\.\w+|monitor|mtia|nativert|nested|numa|package|quantization|signal\.windows\.\w+|xpu)\b
     |.*\.(expanded_weights|experimental|flex_attention|intrinsic|qat|quantizable|quantized|varlen|thnn|xeon)\b
-    |torch\.(distributed|onnx|multiprocessing|jit|compiler|mps|accelerator|sparse|testing|profiler|nn\.backends)\..*
+    |torch\.distributed\.(?!(constants|distributed_c10d)\b)
+    |torch\.(onnx|multiprocessing|jit|compiler|mps|accelerator|sparse|testing|profiler|nn\.backends)\..*
     |torch\.utils\.(?!(data|checkpoint|dlpack|hooks|model_zoo|cpp_extension|flop_counter|collect_env)\b)
     |torch\.utils\.data\.(datapipes|graph|graph_settings|backward_compatibility)\b
     |torch\.cuda\.(?!(amp|memory|random|nvtx|streams|graphs|comm|nccl|profiler)\b)

@@ -345,6 +345,7 @@ def test_old_names_of_types_and_new_make_tensors() -> None:
     assert (x.new([1, 2]).tolist(), str(x.long().new([3.0]).dtype)) == ([1.0, 2.0], "int64")
 
 
+@pytest.mark.level("opencl-kernels")  # as for NEEDS
 @pytest.mark.parametrize("name", ["FloatTensor", "LongTensor", "BoolTensor"])
 def test_types_of_gpus_make_tensors_on_gpus(name: str) -> None:
     here, gpu = getattr(torch, name), getattr(torch.cuda, name)

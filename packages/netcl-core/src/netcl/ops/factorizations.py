@@ -121,7 +121,7 @@ def _gram(rng: np.random.Generator) -> Cases:
 
 # Only one triangle is read, and the gradient is symmetric: tests of its own symmetrize the input.
 @lapack("linalg_cholesky", compared(_gram, _cholesky, gradient=False), "x.cholesky")
-def cholesky(x: Tensor, *, upper: bool = False) -> Tensor:
+def cholesky(x: Tensor, upper: bool = False) -> Tensor:
     """Returns the lower triangular L with x = L L^T, or with ``upper`` the upper triangular U with x = U^T U.
 
     x (..., n, n), symmetric and positive definite; only the lower (upper) triangle is read. Raises

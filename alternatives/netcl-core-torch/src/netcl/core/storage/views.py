@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -45,13 +44,24 @@ class Geometry(NamedTuple):
         """The diagonal of two axes as the last axis."""
         return self._after(lambda probe: probe.diagonal(offset, dim1, dim2))
 
-    def sliced(self, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int]) -> Geometry:
-        """``sizes`` elements from ``starts`` on in ``steps``."""
+    def sliced(
+        self, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int], shape: Sequence[int] | None = None
+    ) -> Geometry:
+        """``sizes`` elements from ``starts`` on in ``steps``, in ``shape``, which differs in axes of length 1 alone."""
         strides = tuple(stride * step for stride, step in zip(self.strides, steps))
-        start = self.offset + math.sumprod(self.strides, starts) if hasattr(math, "sumprod") else None
-        if start is None:
-            start = self.offset + sum(stride * first for stride, first in zip(self.strides, starts))
-        return Geometry(tuple(sizes), strides, start)
+        offset = self.offset + sum(stride * first for stride, first in zip(self.strides, starts))
+        block = Geometry(tuple(sizes), strides, offset)
+        shaped = block if shape is None else block.reshaped(shape)
+        assert shaped is not None
+        return shaped
+
+    def strided(self, shape: Sequence[int], strides: Sequence[int], offset: int) -> Geometry:
+        """Elements in the order of memory of a contiguous geometry, by strides and an offset in elements."""
+        return Geometry(tuple(shape), tuple(strides), self.offset + offset)
+
+    def windows(self, axis: int, size: int, step: int) -> Geometry:
+        """Windows of ``size`` elements along an axis, one at every ``step`` positions, as a new last axis."""
+        return self._after(lambda probe: probe.unfold(axis, size, step))
 
 
 def root_of(tensor: Any) -> Any:

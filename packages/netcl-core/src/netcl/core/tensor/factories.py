@@ -311,17 +311,24 @@ def empty_strided(
     return none.new_empty_strided(size, stride, requires_grad=requires_grad)
 
 
-def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], **options: Any) -> Tensor:
-    """Returns a tensor of ``size`` with undefined content and its axes in the order ``physical_layout`` in memory. The
-    options are as in ``empty_strided``.
-    """
+def empty_permuted(
+    size: Sequence[int],
+    physical_layout: Sequence[int],
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    **same: Unpack[Accepted],
+) -> Tensor:
+    """Returns a tensor of ``size`` with undefined content and its axes in the order ``physical_layout`` in memory."""
+    check_accepted("empty_permuted", same)
     order = tuple(physical_layout)
     if sorted(order) != [*builtins.range(len(size))]:
         raise ShapeError(f"empty_permuted: expected each axis of {tuple(size)} once, got {tuple(physical_layout)}")
     strides = [0] * len(order)
     for axis, step in zip(order, layout.contiguous_strides([size[axis] for axis in order])):
         strides[axis] = step
-    return empty_strided(size, strides, **options)
+    return empty_strided(size, strides, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def eye(

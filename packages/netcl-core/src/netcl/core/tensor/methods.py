@@ -345,9 +345,9 @@ def resize_(x: Any, *sizes: Any, memory_format: Any = None) -> Any:
 
 
 @_method
-def resize_as_(x: Any, other: Any, *, memory_format: Any = None) -> Any:
-    """``resize_`` to the shape of ``other``."""
-    return _resized(x, tuple(other.shape), "resize_as_")
+def resize_as_(x: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+    """``resize_`` to the shape of ``the_template``."""
+    return _resized(x, tuple(the_template.shape), "resize_as_")
 
 
 @_method
@@ -991,11 +991,11 @@ def inner(x: Any, other: Any) -> Any:
 
 
 @_method
-def dot(x: Any, other: Any) -> Any:
-    """The inner product of two vectors; of matrices write ``x @ other``, or NumPy's ``netcl.ops.dot``."""
-    if _is_tensor(other) and (x.ndim != 1 or other.ndim != 1):
-        raise ShapeError(f"dot: expected two vectors, got shapes {x.shape} and {other.shape}; write x @ other")
-    return _call("dot", x, other)
+def dot(x: Any, tensor: Any) -> Any:
+    """The inner product of two vectors; of matrices write ``x @ tensor``, or NumPy's ``netcl.ops.dot``."""
+    if _is_tensor(tensor) and (x.ndim != 1 or tensor.ndim != 1):
+        raise ShapeError(f"dot: expected two vectors, got shapes {x.shape} and {tensor.shape}; write x @ tensor")
+    return _call("dot", x, tensor)
 
 
 @_method
