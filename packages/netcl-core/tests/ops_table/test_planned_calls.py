@@ -46,6 +46,34 @@ MATMUL = [
 SEVERAL = [((600, 500), (500, 40)), ((8, 20000), (20000, 8))]  # packed rows, split-K
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "bool", "float16", "bfloat16", "float32", "float64"])
+def test_an_expression_of_numpy_is_repeated_with_its_bits(numpy_device: Any, dtype: str) -> None:
+    """Broadcast operands, 0-d ones, and numbers in place of operands."""
+    values = RNG.integers(0, 2 if dtype == "bool" else 100, (3, 4))
+    for shapes in [((3, 4), (3, 4)), ((3, 1), (1, 4)), ((4,), ()), ((), ()), ((0, 4), (4,))]:
+        x, y = (Tensor.from_host(numpy_device, np.resize(values, shape), dtype) for shape in shapes)
+        for row in ("add", "mul", "lt", "maximum", "eq"):
+            for args in ((x, y), (x, 3), (x, 0.5)):
+                results = [getattr(ops, row)(*args) for _ in range(4)]
+                for result in results:
+                    assert (result.shape, result.dtype) == (results[0].shape, results[0].dtype)
+                    assert result.numpy().tobytes() == results[0].numpy().tobytes()
+                    assert result.array.flags.c_contiguous
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_tensors_joined_by_numpy_are_joined_again(numpy_device: Any, axis: int) -> None:
+    def parts(lengths: list[int]) -> list[np.ndarray[Any, Any]]:
+        return [RNG.integers(0, 9, (length, 3) if axis == 0 else (3, length)) for length in lengths]
+
+    for lengths in ([2, 4, 1], [3], [5, 5]):
+        for _ in range(4):
+            arrays = parts(lengths)
+            joined = ops.cat([Tensor.from_host(numpy_device, array) for array in arrays], axis)
+            np.testing.assert_array_equal(joined.numpy(), np.concatenate(arrays, axis))
+            assert joined.array.flags.c_contiguous
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_a_product_of_numpy_is_repeated_with_its_bits(numpy_device: Any, dtype: str) -> None:
     def operands(*shapes: tuple[int, ...]) -> list[Tensor]:

@@ -63,7 +63,7 @@ def wanted_of(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[bool, ...]:
     for value in (*args, *kwargs.values()) if kwargs else args:
         if isinstance(value, Tensor):
             wanted.append(value.requires_grad)
-        elif isinstance(value, (list, tuple)) and not (value and type(value[0]) is int):  # a shape or steps
+        elif isinstance(value, (list, tuple)) and value and type(value[0]) is not int:  # a shape or steps
             wanted += [each.requires_grad for each in value if isinstance(each, Tensor)]
     return tuple(wanted)
 
