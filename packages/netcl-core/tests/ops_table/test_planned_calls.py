@@ -360,6 +360,17 @@ def test_attributes_are_keys_by_value_from_the_second_time_on(x):
         assert signs == [True, False]
 
 
+def test_keywords_are_keys_by_value_and_type(x: Tensor) -> None:
+    row = ops.leaky_relu.row
+    keys = [call_key(row, (x,), {"slope": slope}) for slope in (0.0, -0.0, 1.0, 1, True, 0.0625)]
+    assert len(set(keys)) == 6
+    assert None not in keys
+    assert call_key(row, (x,), {"slope": math.nan}) is None
+    axes = [call_key(ops.permute.row, (x,), {"axes": axes}) for axes in ((0, 1), [0, 1], (1, 0))]
+    assert len(set(axes)) == 3
+    assert call_key(ops.permute.row, (x,), {"axes": (False, True)}) is None
+
+
 # -- matrix products ---------------------------------------------------------------------------------------------------
 
 
