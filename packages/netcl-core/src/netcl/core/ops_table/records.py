@@ -124,9 +124,8 @@ def _with_values(key: list[Any], values: tuple[Any, ...], kwargs: Mapping[str, A
             return None
     for name, value in kwargs.items():
         kind = type(value)
-        if kind is float and value and value == value or kind in _STATIC:
-            key += (name, kind, value)
-        elif kind is tuple and _INT.issuperset(map(type, value)):
+        plain = bool(value) and value == value if kind is float else kind in _STATIC
+        if plain or (kind is tuple and _INT.issuperset(map(type, value))):
             key += (name, kind, value)
         else:
             key.append(name)
