@@ -582,6 +582,21 @@ def test_joining_a_tensor_with_itself_a_view_and_a_pending_result(queue: Any) ->
     assert planned(concatenate)
 
 
+def test_joins_of_several_threads(queue: Any) -> None:
+    pairs = [[Tensor.from_host(queue, values((4, 6))) for _ in range(2)] for _ in range(4)]
+    expected = [concatenate(*pair).to_host() for pair in pairs]
+    assert len(planned(concatenate)) == 1
+    wrong: list[int] = []
+
+    def join(number: int) -> None:
+        for _ in range(30):
+            if not np.array_equal(concatenate(*pairs[number]).to_host(), expected[number]):
+                wrong.append(number)
+
+    in_threads([lambda number=number: join(number) for number in range(4)])  # type: ignore[misc]
+    assert wrong == []
+
+
 def test_joining_in_each_state(queue: Any) -> None:
     x, y = (Tensor.from_host(queue, values((4, 6))) for _ in range(2))
     eager = [concatenate(x, y).to_host() for _ in range(3)]
