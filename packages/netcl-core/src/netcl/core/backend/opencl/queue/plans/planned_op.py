@@ -52,11 +52,12 @@ def planned_op(
     """
     makers = [_fresh(engine, shape, dtype) for shape, dtype in results]
     plain = len(makers) == 1 and not (plan.others or plan.raises_flag)
-    if plain and all(isinstance(run, PreparedLaunch) and used.count(len(places)) == 1 for run, used, *_ in plan.steps):
+    steps: list[tuple[Any, tuple[int, ...]]] = [(step.run, step.tensors) for step in plan.steps]
+    if plain and all(isinstance(run, PreparedLaunch) and used.count(len(places)) == 1 for run, used in steps):
         numbers_of_tensors = [*places, None]
         launches: list[tuple[PreparedLaunch, list[tuple[int, int | None]]]] = [
-            (run, [(index, numbers_of_tensors[number]) for index, number in zip(run.positions, used)])  # type: ignore[misc]
-            for run, used, *_ in plan.steps
+            (run, [(index, numbers_of_tensors[number]) for index, number in zip(run.positions, used)])
+            for run, used in steps
         ]
         if len(launches) == 1:
             return _one_launch(engine, *launches[0], makers[0], numbers)
