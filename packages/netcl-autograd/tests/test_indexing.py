@@ -130,3 +130,21 @@ def test_a_captured_step_indexes_with_new_indices(handle: Any) -> None:
         np.add.at(added, new, values)
         np.testing.assert_array_equal(table.numpy(), wanted)
         np.testing.assert_allclose(out.numpy(), added, rtol=1e-6)
+
+
+def test_gradients_of_positions_in_a_loop(handle: Any) -> None:
+    x = leaf(4, 3)
+    assert [row.requires_grad for row in x] == [True] * 4
+    with ag.no_grad():
+        assert not x[1].requires_grad
+    total = x[0] * 0
+    for number, row in enumerate(x):
+        total = total + row * number
+    total.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), np.repeat(np.arange(4, dtype=np.float32), 3).reshape(4, 3))
+    doubled = x.detach() * 2
+    rows = [doubled[number] for number in range(4)]
+    rows[2] += x[2]  # the base takes the gradient of what was written into its view
+    x.grad = None
+    doubled.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy()[:, 0], [0, 0, 1, 0])

@@ -934,6 +934,18 @@ def test_a_reshaped_result_that_is_kept_is_a_view_as_before(replays: Callable[[]
     assert replays() >= STEPS - 6
 
 
+@pytest.mark.parametrize("sizes", [(4, 8), (8, 4), (1, 32), [2, 16]])
+def test_sizes_of_one_step_that_differ(sizes: Any) -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        out = net.out(net.tensor(4, 8)).reshape(sizes if number == AT else (2, 16)).transpose(0, 1)
+        out.square().mean().backward()
+        net.optimizer.step()
+        net.seen.append(out.shape)
+
+    assert same(loop)
+
+
 def test_metrics_that_are_read_after_the_step_are_predicted(replays: Callable[[], int]) -> None:
     def loop(net: Net, number: int) -> None:
         net.optimizer.zero_grad()

@@ -243,8 +243,8 @@ def test_an_intermediate_value_that_is_kept_is_the_newest(handle: DeviceHandle) 
 
 
 def test_replays_by_command_buffer_and_by_list(handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A driver's command buffers that keep memory are not used."""
-    monkeypatch.setattr(command_buffer, "memory_is_flat", lambda device: True)
+    """The bits are equal, also on a driver that fails the trial of command buffers."""
+    monkeypatch.setattr(command_buffer, "passes_trial", lambda device: True)
     x = Tensor.from_host(_inputs(1)[0])
     found = []
     for flag in (True, False):
@@ -256,19 +256,6 @@ def test_replays_by_command_buffer_and_by_list(handle: DeviceHandle, monkeypatch
                 extensions = handle.queue.device.extensions
                 assert (len(runs[0]) < len(captured)) == (flag and "cl_khr_command_buffer" in extensions)
     np.testing.assert_array_equal(*found)
-
-
-def test_a_driver_that_refuses_a_command_buffer_gets_the_launches(
-    handle: DeviceHandle, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(command_buffer, "memory_is_flat", lambda device: True)
-    x = Tensor.from_host(_inputs(1)[0])
-    captured = capture(lambda x: ops.softmax(ops.flip(x, 0)), x)
-    expected = captured.replay(x).numpy()
-    for run in getattr(captured._recording, "_runs", None) or ():
-        if hasattr(run, "_enqueue"):
-            monkeypatch.setattr(run, "_enqueue", lambda *args: -59)
-    np.testing.assert_array_equal(captured.replay(x).numpy(), expected)
 
 
 @pytest.fixture

@@ -46,6 +46,34 @@ MATMUL = [
 SEVERAL = [((600, 500), (500, 40)), ((8, 20000), (20000, 8))]  # packed rows, split-K
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "bool", "float16", "bfloat16", "float32", "float64"])
+def test_an_expression_of_numpy_is_repeated_with_its_bits(numpy_device: Any, dtype: str) -> None:
+    """Broadcast operands, 0-d ones, and numbers in place of operands."""
+    values = RNG.integers(0, 2 if dtype == "bool" else 100, (3, 4))
+    for shapes in [((3, 4), (3, 4)), ((3, 1), (1, 4)), ((4,), ()), ((), ()), ((0, 4), (4,))]:
+        x, y = (Tensor.from_host(numpy_device, np.resize(values, shape), dtype) for shape in shapes)
+        for row in ("add", "mul", "lt", "maximum", "eq"):
+            for args in ((x, y), (x, 3), (x, 0.5)):
+                results = [getattr(ops, row)(*args) for _ in range(4)]
+                for result in results:
+                    assert (result.shape, result.dtype) == (results[0].shape, results[0].dtype)
+                    assert result.numpy().tobytes() == results[0].numpy().tobytes()
+                    assert result.array.flags.c_contiguous
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_tensors_joined_by_numpy_are_joined_again(numpy_device: Any, axis: int) -> None:
+    def parts(lengths: list[int]) -> list[np.ndarray[Any, Any]]:
+        return [RNG.integers(0, 9, (length, 3) if axis == 0 else (3, length)) for length in lengths]
+
+    for lengths in ([2, 4, 1], [3], [5, 5]):
+        for _ in range(4):
+            arrays = parts(lengths)
+            joined = ops.cat([Tensor.from_host(numpy_device, array) for array in arrays], axis)
+            np.testing.assert_array_equal(joined.numpy(), np.concatenate(arrays, axis))
+            assert joined.array.flags.c_contiguous
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_a_product_of_numpy_is_repeated_with_its_bits(numpy_device: Any, dtype: str) -> None:
     def operands(*shapes: tuple[int, ...]) -> list[Tensor]:
@@ -332,6 +360,17 @@ def test_attributes_are_keys_by_value_from_the_second_time_on(x):
         assert signs == [True, False]
 
 
+def test_keywords_are_keys_by_value_and_type(x: Tensor) -> None:
+    row = ops.leaky_relu.row
+    keys = [call_key(row, (x,), {"slope": slope}) for slope in (0.0, -0.0, 1.0, 1, True, 0.0625)]
+    assert len(set(keys)) == 6
+    assert None not in keys
+    assert call_key(row, (x,), {"slope": math.nan}) is None
+    axes = [call_key(ops.permute.row, (x,), {"axes": axes}) for axes in ((0, 1), [0, 1], (1, 0))]
+    assert len(set(axes)) == 3
+    assert call_key(ops.permute.row, (x,), {"axes": (False, True)}) is None
+
+
 # -- matrix products ---------------------------------------------------------------------------------------------------
 
 
@@ -541,6 +580,21 @@ def test_joining_a_tensor_with_itself_a_view_and_a_pending_result(queue: Any) ->
             expected = np.concatenate([each.to_host() for each in pair])
             assert np.array_equal(concatenate(*pair).to_host(), expected)
     assert planned(concatenate)
+
+
+def test_joins_of_several_threads(queue: Any) -> None:
+    pairs = [[Tensor.from_host(queue, values((4, 6))) for _ in range(2)] for _ in range(4)]
+    expected = [concatenate(*pair).to_host() for pair in pairs]
+    assert len(planned(concatenate)) == 1
+    wrong: list[int] = []
+
+    def join(number: int) -> None:
+        for _ in range(30):
+            if not np.array_equal(concatenate(*pairs[number]).to_host(), expected[number]):
+                wrong.append(number)
+
+    in_threads([lambda number=number: join(number) for number in range(4)])  # type: ignore[misc]
+    assert wrong == []
 
 
 def test_joining_in_each_state(queue: Any) -> None:

@@ -43,6 +43,34 @@ def test_getitem(engine, values, name):
     np.testing.assert_array_equal(found.numpy(), values[key])
 
 
+@pytest.mark.parametrize("shape", [(5,), (1,), (4, 3), (1, 3), (3, 0), (2, 3, 4)])
+def test_every_position_by_an_int_is_a_view(engine, shape):
+    expected = np.arange(np.prod(shape), dtype=np.int64).reshape(shape)
+    t = Tensor.from_host(expected)
+    for number in range(-len(t), len(t)):
+        row = t[number]
+        assert row.shape == expected[number].shape
+        np.testing.assert_array_equal(row.numpy(), expected[number])
+        row += 10
+        expected[number] += 10
+    np.testing.assert_array_equal(t.numpy(), expected)
+    rows = list(t)
+    t += 1
+    for row, wanted in zip(rows, expected + 1):
+        np.testing.assert_array_equal(row.numpy(), wanted)
+    for number in (len(t), -len(t) - 1):
+        with pytest.raises(IndexError, match=f"getitem: index {number} .*axis 0"):
+            t[number]
+
+
+def test_positions_of_a_view_by_an_int(engine, values):
+    t = Tensor.from_host(values)
+    flipped = t[:, ::-2]
+    for number in range(len(t)):
+        np.testing.assert_array_equal(flipped[number].numpy(), values[number, ::-2])
+        np.testing.assert_array_equal(flipped[number][1][-1].numpy(), values[number, ::-2][1][-1])
+
+
 @pytest.mark.parametrize("name", KEYS)
 def test_setitem(engine, values, name):
     key = np.array([], np.int64) if name == "empty list" else KEYS[name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from netcl.autograd import views
@@ -61,7 +60,7 @@ def wanted_of(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[bool, ...]:
     for value in (*args, *kwargs.values()) if kwargs else args:
         if isinstance(value, Tensor):
             wanted.append(value.requires_grad)
-        elif isinstance(value, (list, tuple)) and not (value and type(value[0]) is int):  # a shape or steps
+        elif isinstance(value, (list, tuple)) and value and type(value[0]) is not int:  # a shape or steps
             wanted += [each.requires_grad for each in value if isinstance(each, Tensor)]
     return tuple(wanted)
 
@@ -69,13 +68,12 @@ def wanted_of(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[bool, ...]:
 def _record(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], wanted: tuple[bool, ...]) -> Any:
     """Runs a call and makes its node, by what its record has for it; the first calls leave that there."""
     record = known(row, args, kwargs) if "programs" in LEVELS else None
-    if record is not None and next is execute:
-        next = partial(compute, record=record)
+    computes = record is not None and next is execute
     if row.expression is None or row.vjp is not None or "programs" not in LEVELS:
         outer = state.enabled, state.tape
         state.enabled, state.tape = False, None  # whatever the op calls inside is a part of it
         try:
-            result = next(row, args, kwargs)
+            result = compute(row, args, kwargs, record) if computes else next(row, args, kwargs)
         finally:
             state.enabled, state.tape = outer
         several = isinstance(result, tuple)
@@ -95,7 +93,7 @@ def _record(next: Next, row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any
         return type(result)(*outputs) if hasattr(result, "_fields") else outputs
     ready = bound(row, args, kwargs, record)
     single = ready.program.single
-    result = next(row, args, kwargs)
+    result = compute(row, args, kwargs, record) if computes else next(row, args, kwargs)
     results = (result,) if single else result
     made = _UNKNOWN if record is None else record.nodes.get(wanted, _UNKNOWN)
     if made is _UNKNOWN:

@@ -23,7 +23,6 @@ from netcl.core.tensor import Tensor
 from netcl.ops.domains import compared
 from netcl.ops.index import broadcasts, select, take_at
 from netcl.ops.keys import (
-    OUT_OF_AXIS,
     Block,
     Selection,
     block_of,
@@ -84,8 +83,6 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     """
     engine = engine_of("getitem", x)
     numbers = key if type(key) is tuple else (key,)
-    if 0 < len(numbers) <= x.ndim and _INTS.issuperset(map(type, numbers)):
-        return _entry_at(x, numbers)
     if isinstance(key, (Tensor, np.ndarray, list)) and x.ndim and not is_list_of_entries(key):
         rows = key if isinstance(key, Tensor) else np.asarray(key)
         if rows.ndim and rows.dtype != "bool" and rows.size:
@@ -117,24 +114,13 @@ def _known_block(key: tuple[Any, ...], shape: Shape) -> Block | None:
     return _block_of(tuple(parts), shape)
 
 
-_INTS, _BOUNDS = frozenset((int,)), frozenset((int, type(None)))
+_BOUNDS = frozenset((int, type(None)))
 
 
 @lru_cache(maxsize=4096)
 def _block_of(parts: tuple[Any, ...], shape: Shape) -> Block:
     key = tuple([slice(*part) if type(part) is tuple else part for part in parts])
     return block_of("getitem", spread("getitem", key, shape), shape)
-
-
-def _entry_at(x: Tensor, numbers: Sequence[int]) -> Tensor:
-    """Returns the view at positions of the first axes: ``block_of`` for the keys that data sets are read with."""
-    rest = x.shape[len(numbers) :]
-    for axis, (number, n) in enumerate(zip(numbers, x.shape)):
-        if not -n <= number < n:
-            raise OutOfRangeError(OUT_OF_AXIS.format("getitem", number, axis, x.shape))
-    starts = (*[number % n for number, n in zip(numbers, x.shape)], *(0,) * len(rest))
-    sizes = (*(1,) * len(numbers), *rest)
-    return strided_slice(x, starts, (1,) * x.ndim, sizes, rest)  # type: ignore[no-any-return]
 
 
 def _moved(x: Tensor, order: Sequence[int]) -> Tensor:

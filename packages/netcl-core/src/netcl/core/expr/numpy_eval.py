@@ -123,7 +123,7 @@ class Evaluator:
 
     An evaluator is made once for its outputs; running it traverses no graph. The slots hold constants, then loaded
     values, then the result of each step. ``makes`` is True if each value is a new array: the result of a NumPy function
-    on arrays.
+    on arrays; ``warns`` if NumPy must be kept silent.
     """
 
     def __init__(self, outputs: Sequence[Expr]) -> None:
@@ -136,7 +136,7 @@ class Evaluator:
         self._stores = [(slot_of[output], _store(output.dtype)) for output in self.outputs]
         functions: dict[Expr, Any] = {node: node.prim.numpy for node in nodes if isinstance(node, Apply)}
         self.makes = all(isinstance(functions.get(output), np.ufunc) for output in self.outputs)
-        self._warns = any(is_floating(node.dtype) or functions.get(node, np.add) not in _SILENT for node in nodes)
+        self.warns = any(is_floating(node.dtype) or functions.get(node, np.add) not in _SILENT for node in nodes)
         for node, slot in slot_of.items():
             if isinstance(node, Load):
                 self._loads.append((slot, node.slot, node.dtype, arithmetic_dtype(node.dtype)))
@@ -146,6 +146,22 @@ class Evaluator:
                 function, of_run = _function(node)
                 self._steps.append((slot, function, _picker([slot_of[child] for child in node.children]), of_run))
 
+    def only_call(self) -> tuple[np.ufunc, tuple[Expr, ...]] | None:
+        """Returns the function of NumPy and its operands if it alone computes the one output, in the dtype of the
+        output, of loads, constants and scalars in their own dtypes; else None.
+        """
+        node = self.outputs[0]
+        if len(self.outputs) > 1 or not isinstance(node, Apply) or _function(node)[0] is not node.prim.numpy:
+            return None
+        function, operands = node.prim.numpy, node.args
+        if not isinstance(function, np.ufunc) or not all(isinstance(each, (Load, Const, Scalar)) for each in operands):
+            return None
+        if any(arithmetic_dtype(each.dtype) != numpy_dtype(each.dtype) for each in operands):
+            return None
+        with np.errstate(all="ignore"):
+            value = function(*[np.ones((), numpy_dtype(each.dtype)) for each in operands])
+        return (function, operands) if value.dtype == numpy_dtype(node.dtype) else None
+
     def run(
         self,
         arrays: Sequence[np.ndarray[Any, Any]],
@@ -154,7 +170,7 @@ class Evaluator:
         failed: Callable[[int, float, int, int], None] | None = None,
     ) -> list[np.ndarray[Any, Any]]:
         """Returns the values of the outputs over ``space``, see ``evaluate``."""
-        if not self._warns:  # to keep NumPy silent takes as long as an addition
+        if not self.warns:  # to keep NumPy silent takes as long as an addition
             return self._values(arrays, _Run(scalars, space, failed))
         with np.errstate(all="ignore"):
             return self._values(arrays, _Run(scalars, space, failed))

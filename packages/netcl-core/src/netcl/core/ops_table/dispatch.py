@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import lru_cache, partial, wraps
 from typing import Any
 
 import numpy as np
 
 from netcl.core.dtypes import is_floating
 from netcl.core.errors import BackendMismatchError, DTypeError, OutOfMemoryError, name_argument, shorten_traceback
+from netcl.core.layout import contiguous_strides
 from netcl.core.ops_table.forward_only import warn
 from netcl.core.ops_table.program import (
     Bound,
@@ -51,6 +52,7 @@ from netcl.core.process.hook_stack import PREDICTOR, Hook, Snapshot, pop_hook, p
 from netcl.core.process.hook_stack import hooks_of_thread as _thread
 from netcl.core.storage import views
 from netcl.core.storage.data import TensorData, requires_grad
+from netcl.core.storage.size import Shape
 
 __all__ = [
     "TABLE",
@@ -71,6 +73,7 @@ __all__ = [
     "call_row",
     "caller",
     "compute",
+    "entry",
     "evaluate",
     "evaluate_each",
     "execute",
@@ -100,6 +103,8 @@ def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> An
     if record and name in EMPTY_IS_EVERY_AXIS:
         args = with_every_axis(EMPTY_IS_EVERY_AXIS[name], args)
     try:
+        if record and not kwargs and row.composite is None and _recorder is not None and not _thread.state[1]:
+            return _recorder(execute, row, args, kwargs)  # what ``call_row`` does in this case
         return call_row(row, args, kwargs, record)
     except Exception as error:
         own = own_form(error, args, kwargs)
@@ -107,6 +112,38 @@ def call(name: str, *args: Any, record: bool | None = None, **kwargs: Any) -> An
             return own(row, args, kwargs)
         explain(error, row, args, kwargs)
         raise
+
+
+def entry(x: Any, number: int) -> Any:
+    """Returns ``x[number]`` as a recorded call: the view at once if no hook is set and ``x`` is a tensor with memory of
+    its own, else by the row ``getitem``.
+    """
+    inherited, hooks = _thread.state
+    storage = x._storage
+    if not (hooks or _pooled or storage.deferred is not None or type(storage) is views.ViewStorage):
+        place = _place(x.shape, number)
+        if place is not None and x.engine.recording is None and not views.released(x):
+            rest, geometry = place
+            row = TABLE["strided_slice"]
+
+            def view(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+                return views.stale(x, geometry)
+
+            return view(row, (), {}) if _recorder is None else _recorder(view, row, (x, *rest), {})
+    return call("getitem", x, number, record=True)
+
+
+@lru_cache(maxsize=8192)
+def _place(shape: tuple[int, ...], number: int) -> tuple[tuple[tuple[int, ...], ...], views.Geometry] | None:
+    """Returns for ``x[number]`` the arguments of ``strided_slice`` after the tensor, and the elements; None if there is
+    no such position, or the view has no elements or all of them.
+    """
+    if not shape or not -shape[0] <= number < shape[0] or shape[0] == 1 or 0 in shape:
+        return None
+    rest = shape[1:]
+    arguments = (number % shape[0], *(0,) * len(rest)), (1,) * len(shape), (1, *rest), rest
+    geometry = views.Geometry(shape, contiguous_strides(shape)).sliced(*arguments)
+    return arguments, geometry._replace(shape=Shape(rest))
 
 
 def caller(row: OpRow, record: bool | None) -> Callable[..., Any]:
@@ -386,8 +423,11 @@ def set_recorder(hook: Hook | None) -> Hook | None:
 
 def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Returns the innermost of the stack: computes the op, on plain tensors, and records nothing."""
-    repeats = not _pooled and (row.view or (row.expression or row.product) is not None)
-    return compute(row, args, kwargs, known(row, args, kwargs) if repeats else None)
+    if _pooled or not (row.view or row.expression or row.product):
+        return compute(row, args, kwargs, None)
+    record = known(row, args, kwargs)
+    result = None if record is None else record.again(args)
+    return compute(row, args, kwargs, record) if result is None else result
 
 
 def compute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: Record | None) -> Any:

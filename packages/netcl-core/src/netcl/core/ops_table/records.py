@@ -119,9 +119,14 @@ def _with_values(key: list[Any], values: tuple[Any, ...], kwargs: Mapping[str, A
         elif not _added(key, value, place < places):
             return None
     for name, value in kwargs.items():
-        key.append(name)
-        if not _added(key, value, row is not None and name in row.operands and name != "out"):
-            return None
+        kind = type(value)
+        plain = bool(value) and value == value if kind is float else kind in _STATIC
+        if plain or (kind is tuple and _INT.issuperset(map(type, value))):
+            key += (name, kind, value)
+        else:
+            key.append(name)
+            if not _added(key, value, row is not None and name in row.operands and name != "out"):
+                return None
     return tuple(key)
 
 

@@ -100,7 +100,7 @@ def to_storage(data: Any, dtype: str | None) -> tuple[Array, str]:
             return np.ascontiguousarray(array).view(np.uint16).reshape(array.shape), dtype
         return dtypes.to_bfloat16(np.ascontiguousarray(array, dtype=np.float32)).reshape(array.shape), dtype
     # ascontiguousarray would make a 0-d array 1-d; asarray with order keeps the rank.
-    return np.asarray(array, dtype=dtypes.numpy_dtype(dtype), order="C"), dtype
+    return np.asarray(array, dtype=dtypes.STORAGE[dtype], order="C"), dtype
 
 
 def view(array: Array, shape: Sequence[int], strides: Sequence[int], offset: int) -> Array:

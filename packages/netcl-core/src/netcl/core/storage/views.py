@@ -146,6 +146,8 @@ def _strides_in(geometry: Geometry, shape: Shape) -> Shape | None:
 class _Gather:
     """The computation of a stale view: its elements are copied from the root."""
 
+    __slots__ = ("_storage",)
+
     def __init__(self, storage: ViewStorage) -> None:
         self._storage = weakref.ref(storage)  # no cycle: storage is released by reference counts
 
@@ -207,9 +209,9 @@ class ViewStorage(Storage):
         with lock:
             if self.deferred is None or self.gathering:
                 return
-            root, geometry = _tensor(self, self.root), self.geometry
+            geometry = self.geometry
             gathered = getattr(self.engine, "gathered", None) if self.given else None
-            array = gathered and gathered(root, geometry)
+            array = gathered and gathered(self.root, geometry)
             if array is not None:
                 self.array, self.given, self.deferred = array, False, None
                 return
@@ -227,7 +229,7 @@ class ViewStorage(Storage):
             self.gathering = True  # the copy into it asks for it again
             try:
                 self.engine.copy(
-                    root,
+                    _tensor(self, self.root),
                     _tensor(self, self),
                     shape=geometry.shape,
                     source_strides=geometry.strides,

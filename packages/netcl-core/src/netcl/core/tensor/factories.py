@@ -118,8 +118,7 @@ def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"from_numpy: expected an array, got {type(array).__name__}; write nc.tensor(data)")
-    made: Tensor = Tensor.from_host(array, dtype=str(array.dtype) if array.dtype == np.float64 else None, copy=False)
-    return made
+    return Tensor._uploaded(engine_for(), array, "float64" if array.dtype == np.float64 else None, copy=False)
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:

@@ -64,12 +64,17 @@ def _method(function: _F) -> _F:
 _call = functools.partial(dispatch.call, record=True)
 
 
+_INT = frozenset((int,))
+
+
 def _is_tensor(value: Any) -> bool:
     return isinstance(value, Operators)
 
 
 def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
     """Lengths that were passed one by one, or as one sequence."""
+    if _INT.issuperset(map(builtins.type, given)):
+        return given
     sizes: Any = given[0] if len(given) == 1 and not isinstance(given[0], int) else given
     return tuple([operator.index(size) for size in (sizes if isinstance(sizes, tuple) or np.ndim(sizes) else (sizes,))])
 
@@ -106,7 +111,7 @@ def numel(x: Any) -> int:
 @_method
 def reshape(x: Any, *sizes: Any, shape: Any = None) -> Any:
     """The elements in another shape, given as lengths or one sequence; one length may be -1. Raises ShapeError."""
-    return _call("reshape", x, shape=_named(sizes, shape))
+    return _call("reshape", x, _named(sizes, shape))
 
 
 @_method
@@ -124,7 +129,7 @@ def view(x: Any, *shape: Any, size: Any = None) -> Any:
 
 def _viewed(x: Any, shape: tuple[int, ...]) -> Any:
     known = views.geometry_of(x)
-    result = _call("reshape", x, shape=shape)
+    result = _call("reshape", x, shape)
     if known is None or known.reshaped(result.shape) is None:
         raise ShapeError(f"view: no strides give shape {result.shape} on this view of {x.shape}; write x.reshape(...)")
     return result
@@ -179,7 +184,7 @@ def repeat_interleave(x: Any, repeats: Any, dim: int | None = None, *, output_si
 @_method
 def permute(x: Any, *axes: Any, dims: Any = None) -> Any:
     """The axes in another order, given as numbers or one sequence."""
-    return _call("permute", x, axes=_named(axes, dims))
+    return _call("permute", x, _named(axes, dims))
 
 
 @_method
@@ -187,7 +192,7 @@ def transpose(x: Any, *axes: Any, dim0: int | None = None, dim1: int | None = No
     """Two axes exchanged; none given reverses all axes, and more are a permutation, as in NumPy."""
     if dim0 is not None or dim1 is not None:
         axes = (*axes, *(axis for axis in (dim0, dim1) if axis is not None))
-    return _call("transpose", x, axes=_sizes(axes) if axes else ())
+    return _call("transpose", x, _sizes(axes) if axes else ())
 
 
 def _swapped(x: Any, first: int, second: int, op: str) -> Any:
@@ -195,7 +200,7 @@ def _swapped(x: Any, first: int, second: int, op: str) -> Any:
     a, b = _axis(x, first, op), _axis(x, second, op)
     if x.ndim:
         order[a], order[b] = order[b], order[a]
-    return _call("permute", x, axes=tuple(order))
+    return _call("permute", x, tuple(order))
 
 
 @_method
@@ -228,7 +233,7 @@ def movedim(x: Any, source: Any, destination: Any) -> Any:
     order = [axis for axis in range(x.ndim) if axis not in moved]
     for place, axis in sorted(zip(places, moved)) if x.ndim else ():
         order.insert(place, axis)
-    return _call("permute", x, axes=tuple(order))
+    return _call("permute", x, tuple(order))
 
 
 _FUNCTIONS["moveaxis"] = movedim

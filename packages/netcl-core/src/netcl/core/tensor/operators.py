@@ -224,6 +224,8 @@ class Operators(TensorData, Generic[ResultT]):
         return object.__hash__(self)
 
     def __getitem__(self, key: Any) -> ResultT:
+        if type(key) is int:
+            return dispatch.entry(self, key)  # type: ignore[no-any-return]
         return self._call("getitem", self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:

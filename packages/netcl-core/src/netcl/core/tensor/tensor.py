@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 import inspect
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
@@ -245,6 +246,23 @@ class Tensor(Creation["Tensor"]):
         if isinstance(source, Tensor):
             dtype = source.dtype if dtype is None else dtype
             source = source.to_host()
+        tensor = cls._uploaded(engine, source, dtype, async_copy, use_pinned, copy, persistent)
+        if requires_grad:
+            tensor.requires_grad = True
+        return tensor
+
+    @classmethod
+    def _uploaded(
+        cls,
+        engine: Any,
+        source: Any,
+        dtype: str | None,
+        async_copy: bool | None = None,
+        use_pinned: bool | None = None,
+        copy: bool = True,
+        persistent: bool = False,
+    ) -> Tensor:
+        """``from_host`` on an engine."""
         data, name = to_storage(source, dtype)
         buffer, event, pending, host_ref = engine.upload(
             data, name, async_copy=async_copy, use_pinned=use_pinned, copy=copy, persistent=persistent
@@ -252,8 +270,6 @@ class Tensor(Creation["Tensor"]):
         tensor = cls._wrap(engine, data.shape, name, *buffer)
         tensor._storage.upload = Upload(event, pending, host_ref)
         tensor._storage.persistent = persistent
-        if requires_grad:
-            tensor.requires_grad = True
         return tensor
 
     # -- reading and writing -------------------------------------------------------------------------------------
@@ -311,7 +327,7 @@ class Tensor(Creation["Tensor"]):
 
     def item(self) -> Any:
         """The one element as a Python number; raises ShapeError if there are more or none."""
-        if self.size != 1:
+        if math.prod(self.shape) != 1:
             raise ShapeError(f"item: a tensor of shape {self.shape} has {self.size} elements, not one")
         return self.to_host().item()
 
@@ -381,7 +397,7 @@ class Tensor(Creation["Tensor"]):
     def __iter__(self) -> Iterator[Tensor]:
         if not self.shape:
             raise TypeError("iteration over a 0-d tensor")
-        return (self[i] for i in range(self.shape[0]))
+        return map(self.__getitem__, range(self.shape[0]))
 
     def __bool__(self) -> bool:
         if self.size != 1:

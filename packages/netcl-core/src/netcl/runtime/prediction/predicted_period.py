@@ -41,6 +41,7 @@ from netcl.runtime.prediction.stretch import Stretch, as_view, run_again
 __all__ = ["MISS", "PredictedPeriod"]
 
 MISS: Any = object()  # the result of a call that is not as predicted
+_INT = frozenset((int,))
 
 
 class PredictedPeriod:
@@ -226,6 +227,8 @@ class PredictedPeriod:
             return bool(template == value and (value != 0.0 or str(template) == str(value)))
         if kind is ndarray:
             return same_array(template, value)
+        if kind is tuple and value and type(value[0]) is int and _INT.issuperset(map(type, value)):  # a shape or axes
+            return bool(_INT.issuperset(map(type, template)) and template == value)
         if isinstance(template, (tuple, list)):
             if len(template) != len(value):
                 return False

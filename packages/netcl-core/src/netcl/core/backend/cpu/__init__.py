@@ -45,6 +45,7 @@ from netcl.core.process import naming
 from netcl.core.process.poison import poison_array
 from netcl.core.storage.data import TensorData
 from netcl.core.storage.host import to_storage, view
+from netcl.core.storage.storage import Storage
 from netcl.core.storage.views import Geometry
 from netcl.core.tensor.tensor import Tensor
 
@@ -153,20 +154,23 @@ class CPUBackend(ForwardedCalls, OpenRecordings):
         self.forbid_upload()
         return (None, data.copy() if copy else data, None), None, None, None if copy else data
 
-    def gathered(self, source: TensorData, geometry: Geometry) -> Array | None:
-        """Returns a copy of the elements of a flat tensor that ``geometry`` names; None if the copy is to be a call."""
-        if self.intercepting or self.recording is not None:
+    def gathered(self, root: Storage, geometry: Geometry) -> Array | None:
+        """Returns a copy of the elements of ``root`` that ``geometry`` names; None if the copy is to be a call."""
+        if self.intercepting or self.recording is not None or root.deferred is not None:
             return None
-        copied: Array = view(source.array, geometry.shape, geometry.strides, geometry.offset).copy()
-        return copied
+        flat = root.array.reshape(-1)
+        elements = view(flat, *geometry) if geometry.shape else flat[geometry.offset, ...]
+        return elements.copy()  # type: ignore[no-any-return]
 
     def write(self, target: TensorData, data: Array) -> None:
         self.forbid_upload()
         target.array[...] = data
 
     def read(self, source: TensorData) -> Array:
-        host_read_allowed(self)
-        self._raise_flag()
+        if self.recordings:
+            host_read_allowed(self)
+        if self._failure is not None:
+            self._raise_flag()
         return source.array.copy()  # type: ignore[no-any-return]
 
     def read_async(self, source: TensorData) -> HostTransfer:
@@ -216,7 +220,7 @@ class CPUBackend(ForwardedCalls, OpenRecordings):
     ) -> Callable[[Sequence[Any]], Tensor | None] | None:
         """Returns the function that repeats an op that has just run ``what`` on ``args``. None if there is none."""
         if isinstance(what, Copies):
-            return None
+            return copy.planned(self, what)
         return gemm.planned(self, what) if isinstance(what, Product) else run.planned(self, what, args, scalars)
 
     @property

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
+from threading import get_ident
 from typing import Any
 
+import numpy as np
+
 from netcl.core.backend.cpu.storage import Array
+from netcl.core.dtypes import numpy_dtype
+from netcl.core.engine.product import Copies
 from netcl.core.layout import block_of
 from netcl.core.storage.data import TensorData
 from netcl.core.storage.host import to_storage, view
+from netcl.core.tensor.tensor import Tensor
 
 
 def _copy(target: Array, values: Array) -> None:
@@ -38,6 +44,25 @@ def copy(
     target = view(out.array, shape, out_strides, out_offset)
     values = view(source.array, shape, source_strides, source_offset)
     engine.launch(_copy, target, values)
+
+
+def planned(engine: Any, copies: Copies) -> Callable[[Sequence[Any]], Tensor | None]:
+    """Returns the function that repeats the op ``copies``, which joins its arguments along an axis, by one call of
+    NumPy.
+    """
+    shape, dtype, recordings = copies.shape, copies.dtype, engine.recordings
+    lengths = zip(copies.blocks[0].shape, shape)
+    axis = next((axis for axis, (length, whole) in enumerate(lengths) if length != whole), 0)
+    stored = numpy_dtype(dtype)
+
+    def join(args: Sequence[Any]) -> Tensor | None:
+        """Returns the result for ``args``, or None during capture and profiling."""
+        if engine.intercepting or (recordings and get_ident() in recordings):
+            return None
+        joined = np.concatenate([x.array for x in args], axis, np.empty(shape, stored))
+        return Tensor._wrap(engine, shape, dtype, None, joined, None)
+
+    return join
 
 
 def scatter_block(

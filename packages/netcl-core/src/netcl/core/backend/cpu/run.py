@@ -11,11 +11,12 @@ import numpy as np
 
 from netcl.core.backend.cpu.storage import Array
 from netcl.core.dtypes import numpy_dtype
-from netcl.core.expr.nodes import Expr
-from netcl.core.expr.numpy_eval import Evaluator, evaluator_of
+from netcl.core.expr.nodes import Expr, Load, Scalar
+from netcl.core.expr.numpy_eval import Evaluator, evaluator_of, scalar_value
 from netcl.core.layout import broadcast_shapes
 from netcl.core.ops_table.program import Program
 from netcl.core.storage.data import TensorData
+from netcl.core.storage.size import Shape as SizeOfTensor
 from netcl.core.tensor.tensor import Tensor
 
 Shape = tuple[int, ...]
@@ -107,6 +108,9 @@ def planned(
     )
 
     makes, recordings = ready.evaluator.makes, engine.recordings
+    call = ready.evaluator.only_call()
+    if call is not None:
+        return _planned_call(engine, ready, call, positions, dict(open_scalars), fixed, final)
 
     def run_prepared(args: Sequence[Any]) -> Tensor | None:
         """Returns the result for ``args``, or None during capture and profiling."""
@@ -122,3 +126,50 @@ def planned(
         return Tensor._wrap(engine, final, dtype, None, array if shape == final else array.reshape(final), None)
 
     return run_prepared
+
+
+def _planned_call(
+    engine: Any,
+    ready: Prepared,
+    call: tuple[np.ufunc, tuple[Expr, ...]],
+    positions: Sequence[int],
+    places: Mapping[str, int],
+    fixed: Mapping[str, float | int],
+    final: Shape,
+) -> Callable[[Sequence[Any]], Tensor | None]:
+    """Returns the same for a program that is one call of NumPy. The tensors are at ``positions``, the numbers by name
+    at ``places`` of the arguments or ``fixed``.
+    """
+    function, sources = call
+    ((shape, dtype),) = ready.results
+    operands: list[Any] = [None] * len(sources)
+    tensors, numbers = [], []
+    for slot, source in enumerate(sources):
+        if isinstance(source, Load):
+            tensors.append((slot, positions[source.slot]))
+        elif isinstance(source, Scalar) and source.name in places:
+            numbers.append((slot, places[source.name], numpy_dtype(source.dtype)))
+        else:
+            value = scalar_value(source.name, fixed, ready.space) if isinstance(source, Scalar) else source.value  # type: ignore[attr-defined]
+            operands[slot] = np.asarray(value, numpy_dtype(source.dtype))
+    stored, recordings, silence = numpy_dtype(dtype), engine.recordings, ready.evaluator.warns
+    final = SizeOfTensor(final)  # once, not for each result
+
+    def run_call(args: Sequence[Any]) -> Tensor | None:
+        """Returns the result for ``args``, or None during capture and profiling."""
+        if engine.intercepting or (recordings and get_ident() in recordings):
+            return None
+        values = operands.copy()
+        for slot, position in tensors:
+            values[slot] = args[position].array
+        for slot, position, number_dtype in numbers:
+            values[slot] = np.asarray(args[position], number_dtype)
+        array = np.empty(shape, stored)
+        if silence:
+            with np.errstate(all="ignore"):
+                function(*values, out=array)
+        else:
+            function(*values, out=array)
+        return Tensor._wrap(engine, final, dtype, None, array if shape == final else array.reshape(final), None)
+
+    return run_call

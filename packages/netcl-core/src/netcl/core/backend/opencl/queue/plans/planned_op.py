@@ -51,12 +51,18 @@ def planned_op(
     launch, in order; returns None if a plan with numbers has several launches.
     """
     makers = [_fresh(engine, shape, dtype) for shape, dtype in results]
-    if len(plan.steps) == len(makers) == 1 and not (plan.others or plan.raises_flag):
-        run, taken, *_ = plan.steps[0]
-        if isinstance(run, PreparedLaunch) and taken.count(len(places)) == 1:
-            numbers_of_tensors = [*places, None]
-            tensors = [(index, numbers_of_tensors[number]) for index, number in zip(run.positions, taken)]
-            return _one_launch(engine, run, tensors, makers[0], numbers)
+    plain = len(makers) == 1 and not (plan.others or plan.raises_flag)
+    steps: list[tuple[Any, tuple[int, ...]]] = [(step.run, step.tensors) for step in plan.steps]
+    if plain and all(isinstance(run, PreparedLaunch) and used.count(len(places)) == 1 for run, used in steps):
+        numbers_of_tensors = [*places, None]
+        launches: list[tuple[PreparedLaunch, list[tuple[int, int | None]]]] = [
+            (run, [(index, numbers_of_tensors[number]) for index, number in zip(run.positions, used)])
+            for run, used in steps
+        ]
+        if len(launches) == 1:
+            return _one_launch(engine, *launches[0], makers[0], numbers)
+        if not numbers and all(len(run.positions) == len(tensors) for run, tensors in launches):
+            return _joining_launches(engine, launches, makers[0], _launches(engine, plan, places, makers))
     return None if numbers else _launches(engine, plan, places, makers)
 
 
@@ -176,6 +182,68 @@ def _one_launch(
         if launcher.flushes:
             launcher.flush(name)
         give_back(taken)
+        return result
+
+    return call
+
+
+def _joining_launches(
+    engine: QueueContext,
+    launches: Sequence[tuple[PreparedLaunch, Sequence[tuple[int, int | None]]]],
+    make: Callable[[], Tensor | None],
+    deferring: Callable[[Sequence[Any]], Any],
+) -> Callable[[Sequence[Any]], Any]:
+    """Returns the function for launches that write parts of one result, as of a join: the lines of ``_one_launch`` for
+    each of them. ``deferring`` does the same if launches wait for their programs.
+    """
+    queue, launcher, state, override_pools = engine.queue, engine.launcher, engine.launcher.state, engine.override_pools
+    recordings, log = launcher.recordings, launcher.launched.append
+    places = sorted({position for _, tensors in launches for _, position in tensors if position is not None})
+    parts = [
+        (
+            prepared,
+            [(index, position) for index, position in tensors if position is not None],
+            next(index for index, position in tensors if position is None),
+            (prepared.name, prepared.global_size, prepared.local_size),
+        )
+        for prepared, tensors in launches
+    ]
+
+    def call(args: Sequence[Any]) -> Any:
+        if health.closed or state.lost is not None:
+            launcher.check()
+        if recordings and get_ident() in recordings:
+            return None
+        if launcher.sink is not None or override_pools:
+            return None
+        for position in places:
+            storage = args[position]._storage
+            if storage.deferred is not None:
+                storage.materialize()
+                storage = args[position]._storage
+            if storage.allocation is not None and storage.allocation.buffer is None:
+                return None
+        if waiting or launcher.flushes:
+            return deferring(args)
+        result = make()
+        if result is None:
+            return None
+        written = result._storage.buffer
+        for prepared, read, at, (name, global_size, local_size) in parts:
+            taken = prepared.take()
+            kernel, set_arg, event_free = taken
+            for index, position in read:
+                set_arg(index, args[position]._storage.buffer)
+            set_arg(at, written)
+            log(name)
+            try:
+                if event_free is None:
+                    cl.enqueue_nd_range_kernel(queue, kernel, global_size, local_size)
+                else:
+                    event_free()
+            except cl.Error:
+                launcher.enqueue_again(kernel, name, global_size, local_size)
+            prepared.kernels.append(taken)
         return result
 
     return call

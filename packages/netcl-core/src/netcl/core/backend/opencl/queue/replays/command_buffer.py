@@ -2,9 +2,11 @@
 call.
 
 ``buffered(launches)`` leaves them as they are where the driver lacks the extension, allows a buffer to be enqueued only
-when its last run has ended (replays follow each other without a wait), or keeps memory for each command of each run.
-Intel's runtime for CPUs (2026.22) keeps 2 KB, also after the end of the run and the release of the buffer: a training
-run of 20 launches a step would lose about 4 GB in 100000 steps. A child process measures that once for each driver; on
+when its last run has ended (replays follow each other without a wait), keeps memory for each command of each run, or
+saves no time. Intel's runtime for CPUs (2026.22) keeps 2 KB, also after the end of the run and the release of the
+buffer: a training run of 20 launches a step would lose about 4 GB in 100000 steps. PoCL 3.1 keeps nothing, but makes
+each command again at each enqueue, and the fixed arguments cost copies: a replay of 28 launches takes 108 to 124
+microseconds of host time, 84 with separate launches. A child process measures memory and time once for each driver; on
 a system without /proc it cannot, and launches stay as they are. The names, constants and argument lists are from the
 OpenCL extension specification, cl_khr_command_buffer.
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
@@ -23,8 +26,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from netcl.core import config
+from netcl.core.backend.opencl.queue.event_free import without_event
 from netcl.core.backend.opencl.queue.loader import loader, sizes
-from netcl.core.device.drivers.child_probe import RIGHT, WRONG, driver_key, verdict
+from netcl.core.device.drivers.child_probe import RIGHT, SLOWER, WRONG, driver_key, verdict
 from netcl.core.device.drivers.kernel_objects import new_kernel, raw_program
 from netcl.core.process.opencl import cl
 
@@ -32,8 +36,9 @@ _CAPABILITIES = 0x12A9  # CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR
 _SIMULTANEOUS_USE = 0x4
 _FLAGS, _FLAG_SIMULTANEOUS_USE = 0x1293, 0x1
 
-# Of the trial: commands in the buffer, runs, and bytes that may be kept for each command of each run.
-_COMMANDS, _RUNS, _BYTES = 64, 500, 128
+# Of the trial: commands in the buffer, runs, bytes that may be kept for each command of each run, timed turns, and the
+# share of the time of separate launches below which a buffer pays for copies: its arguments are fixed.
+_COMMANDS, _RUNS, _BYTES, _TURNS, _SHARE = 64, 500, 128, 100, 0.9
 _TIMEOUT_S = 60.0
 # os._exit skips the driver's shutdown, which is not measured.
 _CHILD = """\
@@ -117,7 +122,7 @@ def _functions_of(device: Any) -> _Functions | None:
     if "cl_khr_command_buffer" not in device.extensions.split():
         return None
     functions = _functions(device.platform.int_ptr, device.int_ptr)
-    return None if functions is None or not memory_is_flat(device) else functions
+    return None if functions is None or not passes_trial(device) else functions
 
 
 def _together(launches: Sequence[Any]) -> _CommandBuffer | None:
@@ -158,9 +163,11 @@ class _CommandBuffer:
 # ------------------------------------------------------------------------------------------------------- the trial
 
 
-def memory_is_flat(device: Any) -> bool:
-    """True if a child process ran a command buffer many times and the driver kept no memory for it."""
-    return verdict("command_buffers", driver_key(device), _CHILD, _TIMEOUT_S, driver_key(device))
+def passes_trial(device: Any) -> bool:
+    """True if a child process ran a command buffer many times, the driver kept no memory for it, and its runs took less
+    time than separate launches.
+    """
+    return verdict("command_buffers_pay", driver_key(device), _CHILD, _TIMEOUT_S, driver_key(device))
 
 
 def run_trial(key: str, devices: Iterable[Any]) -> int:
@@ -170,27 +177,41 @@ def run_trial(key: str, devices: Iterable[Any]) -> int:
     device = next((candidate for candidate in devices if driver_key(candidate) == key), None)
     if device is None:
         raise LookupError(f"the child does not find the device {key}")
-    kept = _kept_bytes(device)
-    config.get_logger().debug("%s keeps %.0f bytes for each command of a run of a command buffer", device.name, kept)
-    return RIGHT if kept < _BYTES else WRONG
-
-
-def _kept_bytes(device: Any) -> float:
-    """Returns the growth of the process in a run, in bytes per command."""
     context = cl.Context([device])
     queue = cl.CommandQueue(context, device)
-    program = raw_program(context, "__kernel void probe(__global int* x) { x[get_global_id(0)] += 1; }")
-    program._build(b"", [device])
     values = cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=np.zeros(16, np.int32))
+    launches = _trial_launches(queue, values)
+    functions = _functions(device.platform.int_ptr, device.int_ptr)
+    command_buffer = None if functions is None else _made(functions, queue, launches)
+    if command_buffer is None:
+        raise LookupError(f"no command buffer can be made on {device.name}")
+    kept = kept_bytes(queue, command_buffer)
+    separate = [without_event(*launch.args) or launch for launch in launches]
+    times = least_times(queue, [[command_buffer], separate])
+    config.get_logger().debug(
+        "%s keeps %.0f bytes for each command of a run of a command buffer; host and elapsed seconds of a run %s, of "
+        "separate launches %s",
+        *(device.name, kept, *times),
+    )
+    if kept >= _BYTES:
+        return WRONG
+    return RIGHT if all(ours < _SHARE * theirs for ours, theirs in zip(*times)) else SLOWER
+
+
+def _trial_launches(queue: Any, values: Any) -> list[Any]:
+    """Returns launches of a small kernel on ``values``, which must live as long as they."""
+    program = raw_program(queue.context, "__kernel void probe(__global int* x) { x[get_global_id(0)] += 1; }")
+    program._build(b"", [queue.device])
     launches = []
     for _ in range(_COMMANDS):
         kernel = new_kernel(cl.Program(program), "probe")
         kernel.set_arg(0, values)
         launches.append(partial(cl.enqueue_nd_range_kernel, queue, kernel, (16,), None))
-    functions = _functions(device.platform.int_ptr, device.int_ptr)
-    run = None if functions is None else _made(functions, queue, launches)
-    if run is None:
-        raise LookupError(f"no command buffer can be made on {device.name}")
+    return launches
+
+
+def kept_bytes(queue: Any, run: Callable[[], object]) -> float:
+    """Returns the growth of the process in a run of ``_COMMANDS`` commands, in bytes per command."""
     before = 0
     for number in range(_RUNS + _RUNS // 10):
         if number == _RUNS // 10:  # after one-time allocations
@@ -198,6 +219,22 @@ def _kept_bytes(device: Any) -> float:
         run()
         queue.finish()
     return (_resident_bytes() - before) / (_RUNS * _COMMANDS)
+
+
+def least_times(queue: Any, contestants: Sequence[Sequence[Callable[[], object]]]) -> list[tuple[float, float]]:
+    """Returns for each of ``contestants`` the seconds until all its calls have returned, and until the queue has ended
+    them: the least of turns in which one follows the other.
+    """
+    turns: list[list[tuple[float, float]]] = [[] for _ in contestants]
+    for _ in range(_TURNS):
+        for calls, seconds in zip(contestants, turns):
+            begin = time.perf_counter()
+            for call in calls:
+                call()
+            returned = time.perf_counter()
+            queue.finish()
+            seconds.append((returned - begin, time.perf_counter() - begin))
+    return [(min(host for host, _ in seconds), min(elapsed for _, elapsed in seconds)) for seconds in turns]
 
 
 def _resident_bytes() -> int:
