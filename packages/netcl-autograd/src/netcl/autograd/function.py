@@ -251,9 +251,8 @@ def _transposed(static: _Static, grads: Sequence[Tensor | None]) -> tuple[Tensor
     for position, meta in zip(static.tensors, static.inputs):
         if meta.dtype in FLOATING:
             tangents[position] = zeros_of(meta)
+            tangents[position].requires_grad = True
     own = [tangent for tangent in tangents if tangent is not None]
-    for tangent in own:
-        tangent.requires_grad = True
     differentiable = state.enabled
     with enable_grad():
         results = static.function.jvp(static.context, *tangents)
