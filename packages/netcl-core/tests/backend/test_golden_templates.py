@@ -47,6 +47,7 @@ from netcl.core.backend.opencl.kernels.sparse_products import sparse
 from netcl.core.backend.opencl.kernels.warps import cleared
 from netcl.core.backend.opencl.kernels.warps.look_back import WARP_TEMPLATES, templates
 from netcl.core.backend.opencl.kernels.windows import window
+from netcl.core.backend.opencl.queue.programs.declarations import unknown
 from netcl.core.backend.opencl.templates import Traits, source
 from netcl.core.dtypes import itemsize
 from netcl.core.engine.packed_formats import FORMATS
@@ -482,6 +483,13 @@ def test_a_driver_compiles_the_golden_tokens(program: str) -> None:
 
 def test_every_golden_text_belongs_to_an_instantiation() -> None:
     assert set(_stored()) == set(instances())
+
+
+def test_no_text_needs_the_header_of_a_driver() -> None:
+    # Sub-groups are a matter of other drivers, asm is inline PTX for NVIDIA's.
+    others = ("sub_group", "get_sub_group", "asm")
+    text = "\n".join(str(instances()[name]()) for name in _samples().values())
+    assert {name for name in unknown(text) if not name.startswith(others)} == set()
 
 
 def test_no_macro_is_variadic() -> None:
