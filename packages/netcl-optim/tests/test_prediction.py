@@ -31,7 +31,15 @@ from netcl.core.storage.storage import lock
 from netcl.core.tensor.factories import from_numpy
 from netcl.nn.utils import clip_grad_norm_
 from netcl.ops.random import manual_seed, rand
-from netcl.optim import LBFGS, SGD, Adam, RMSprop, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from netcl.optim import (
+    LBFGS,
+    SGD,
+    Adam,
+    Muon,
+    RMSprop,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
 from netcl.profiling import profile
 from netcl.runtime import prediction
 from netcl.runtime.capture import Replay
@@ -348,6 +356,32 @@ def test_an_option_that_is_set_after_a_read_of_the_step() -> None:
         net.optimizer.step()
 
     assert same(loop, optimizer=RMSprop)
+
+
+@pytest.mark.parametrize("options", [{"optimizer": SGD, "momentum": 0.9}, {"optimizer": Muon}, {"optimizer": Adam}])
+def test_a_state_from_before_the_first_step_is_loaded(options: dict[str, Any]) -> None:
+    def loop(net: Net, number: int) -> None:
+        if number == 0:
+            net.saved = copy.deepcopy(net.optimizer.state_dict())  # type: ignore[attr-defined]
+        net.optimizer.zero_grad()
+        loss = net.out(net.tensor(4, 8)).square().mean()
+        if number == AT:
+            net.optimizer.load_state_dict(net.saved)  # type: ignore[attr-defined]
+        loss.backward()
+        net.optimizer.step()
+
+    assert same(loop, **options)
+
+
+def test_a_view_of_a_gradient_outlives_a_step() -> None:
+    def loop(net: Net, number: int) -> None:
+        net.optimizer.zero_grad()
+        net.out(net.tensor(4, 8)).square().mean().backward()
+        net.rows = net.first.grad[1:3]  # type: ignore[attr-defined, index]
+        net.optimizer.step()
+        net.seen.append(net.rows + 0)  # type: ignore[attr-defined]
+
+    assert same(loop)
 
 
 def test_a_branch_on_a_value() -> None:

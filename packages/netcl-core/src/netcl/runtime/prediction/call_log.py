@@ -251,6 +251,7 @@ class PeriodLog:
         results: list[Result] = []
         views: list[Result] = []
         outside = {id(root_of(tensor)) for tensor in self.outside}
+        graded = {id(root_of(gradients.held_by(self.outside[at]))) for at in leaves}
         roots = {*outside}
         places: dict[int, int] = {}  # by storage: the slot of its first result
         for slot, (ref, made) in enumerate(self._made):
@@ -268,7 +269,7 @@ class PeriodLog:
                 results.append(Result(slot, None, of=leaves[grads.index(id(tensor))]))
                 continue
             is_view = made.geometry is not None or type(tensor._storage) is ViewStorage
-            if root in (outside if is_view else roots) and same is None:
+            if root in (outside | graded if is_view else roots) and same is None:
                 (call,) = [call for call in self.calls if made in call.made]
                 raise (
                     Selection(call.target)
