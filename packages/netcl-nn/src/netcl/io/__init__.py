@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 from netcl.siblings import Checked as _Checked
 
-if TYPE_CHECKING:
+with _Checked("nn"):
     from netcl.io.budget import Budget as Budget
     from netcl.io.checkpoint import latest_checkpoint as latest_checkpoint
     from netcl.io.checkpoint import load_checkpoint as load_checkpoint
@@ -27,36 +24,11 @@ if TYPE_CHECKING:
     from netcl.io.torch import load_torch as load_torch
     from netcl.io.torch_writer import save_torch as save_torch
 
-_NAMES = {
-    "Budget": "budget",
-    "latest_checkpoint": "checkpoint",
-    "load_checkpoint": "checkpoint",
-    "load_params": "checkpoint",
-    "save_checkpoint": "checkpoint",
-    "save_params": "checkpoint",
-    "verify": "checkpoint",
-    "CheckpointError": "errors",
-    "load_model": "model",
-    "save_model": "model",
-    "export_onnx": "onnx",
-    "import_onnx": "onnx",
-    "load_safetensors": "safetensors",
-    "save_safetensors": "safetensors",
-    "load": "save_load",
-    "save": "save_load",
-    "load_torch": "torch",
-    "save_torch": "torch_writer",
-}
-__all__ = list(_NAMES)
-
-
-def __getattr__(name: str) -> Any:
-    """Imports a name with its module at the first use: a program that reads one format needs no other."""
-    if name not in _NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    with _Checked("nn"):
-        value = globals()[name] = getattr(import_module(f"{__name__}.{_NAMES[name]}"), name)
-    return value
+__all__ = [
+    name
+    for name, value in globals().items()
+    if getattr(value, "__module__", "").startswith("netcl.") and name[0] != "_"
+]
 
 
 def __dir__() -> list[str]:
