@@ -17,9 +17,8 @@ _LAYERS = ("core", "autograd", "nn", "optim", "data", "distributed", "trainer")
 
 
 def repair() -> str:
-    """Returns the commands that repair all layers after the unrelated project named netcl was installed over them.
-
-    pip lists each layer as installed, and has replaced or removed files of any of them.
+    """Returns the commands that repair all layers after the unrelated project named netcl was installed over them. pip
+    lists each layer as installed, and has replaced or removed files of any of them.
     """
     from importlib.metadata import distributions
 

@@ -226,7 +226,7 @@ def _searchsorted(
     sorted_sequence: T, values: Any, right: bool = False, side: str | None = None, out_int32: bool = False
 ) -> T:
     if side not in (None, "left", "right"):
-        raise ValueError(f"searchsorted: side is left or right, not {side!r}")
+        raise ValueError(f"searchsorted: expected side left or right, got {side!r}")
     values = values if isinstance(values, T) else torch.as_tensor(values, dtype=sorted_sequence.dtype)
     right = right or side == "right"
     dtype = torch.promote_types(sorted_sequence.dtype, values.dtype)

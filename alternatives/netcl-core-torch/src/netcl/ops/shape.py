@@ -188,8 +188,7 @@ def _index_of(index: Any, x: T, axis: int | None = None) -> T:
     given, found = found, torch.where(found < 0, found + size, found)
     if isinstance(index, T):  # an error of an index on the device is raised at the next host read
         holds = (found >= 0) & (found < size)
-        engine = _engine_of([x])
-        engine.report(holds, engine.flag_code(_OUTSIDE), given, size)
+        (engine := _engine_of([x])).report(holds, engine.flag_code(_OUTSIDE), given, size)
         found = torch.where(holds, found, 0) if size else found
     return found
 

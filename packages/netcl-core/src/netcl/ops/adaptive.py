@@ -216,6 +216,12 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
     )
 
 
+adaptive_max_pool1d: OpFunction
+adaptive_avg_pool1d: OpFunction
 adaptive_avg_pool1d, adaptive_max_pool1d = _pools(1)
+adaptive_max_pool2d: OpFunction
+adaptive_avg_pool2d: OpFunction
 adaptive_avg_pool2d, adaptive_max_pool2d = _pools(2)
+adaptive_max_pool3d: OpFunction
+adaptive_avg_pool3d: OpFunction
 adaptive_avg_pool3d, adaptive_max_pool3d = _pools(3)

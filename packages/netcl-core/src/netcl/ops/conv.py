@@ -311,8 +311,17 @@ def _convolution(n: int) -> tuple[OpFunction, OpFunction, OpFunction]:
     )
 
 
+conv1d_grad_weight: OpFunction
+conv1d_grad_input: OpFunction
+conv1d: OpFunction
 conv1d, conv1d_grad_input, conv1d_grad_weight = _convolution(1)
+conv2d_grad_weight: OpFunction
+conv2d_grad_input: OpFunction
+conv2d: OpFunction
 conv2d, conv2d_grad_input, conv2d_grad_weight = _convolution(2)
+conv3d_grad_weight: OpFunction
+conv3d_grad_input: OpFunction
+conv3d: OpFunction
 conv3d, conv3d_grad_input, conv3d_grad_weight = _convolution(3)
 
 

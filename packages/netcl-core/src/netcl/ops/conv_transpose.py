@@ -117,4 +117,7 @@ def _conv_transpose(n: int) -> OpFunction:
     return composite(name=f"conv_transpose{n}d", amp="half", doc=doc, domain=domain)(transposed)
 
 
+conv_transpose3d: OpFunction
+conv_transpose2d: OpFunction
+conv_transpose1d: OpFunction
 conv_transpose1d, conv_transpose2d, conv_transpose3d = _conv_transpose(1), _conv_transpose(2), _conv_transpose(3)

@@ -163,4 +163,6 @@ def _pool(n: int) -> OpFunction:
     return composite(name=op, doc=doc, domain=domain)(function)
 
 
+fractional_max_pool3d: OpFunction
+fractional_max_pool2d: OpFunction
 fractional_max_pool2d, fractional_max_pool3d = _pool(2), _pool(3)

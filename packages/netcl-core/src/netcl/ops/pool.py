@@ -331,8 +331,14 @@ def _pools(n: int) -> tuple[OpFunction, OpFunction]:
     )
 
 
+avg_pool1d: OpFunction
+max_pool1d: OpFunction
 max_pool1d, avg_pool1d = _pools(1)
+avg_pool2d: OpFunction
+max_pool2d: OpFunction
 max_pool2d, avg_pool2d = _pools(2)
+avg_pool3d: OpFunction
+max_pool3d: OpFunction
 max_pool3d, avg_pool3d = _pools(3)
 
 
@@ -366,4 +372,7 @@ def _power(n: int) -> OpFunction:
     return composite(name=name, doc=doc, domain=compared(cases, _power_reference))(pooled)
 
 
+lp_pool3d: OpFunction
+lp_pool2d: OpFunction
+lp_pool1d: OpFunction
 lp_pool1d, lp_pool2d, lp_pool3d = _power(1), _power(2), _power(3)

@@ -91,4 +91,7 @@ def _unpool(n: int) -> OpFunction:
     return composite(name=name, doc=doc, domain=compared(cases, _unpool_reference))(unpool)
 
 
+max_unpool3d: OpFunction
+max_unpool2d: OpFunction
+max_unpool1d: OpFunction
 max_unpool1d, max_unpool2d, max_unpool3d = _unpool(1), _unpool(2), _unpool(3)

@@ -20,10 +20,8 @@ class Geometry(NamedTuple):
 
     def _after(self, view: Any) -> Geometry:
         # Computed on a tensor without memory, of which PyTorch takes the view.
-        span = self.offset + 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides) if n)
-        probe = torch.empty(max(span, 1), device="meta").as_strided(self.shape, self.strides, self.offset)
-        found = view(probe)
-        return Geometry(tuple(found.shape), tuple(found.stride()), int(found.storage_offset()))
+        shown = view(torch.empty_strided(self.shape, self.strides, device="meta"))
+        return Geometry(tuple(shown.shape), tuple(shown.stride()), self.offset + int(shown.storage_offset()))
 
     def reshaped(self, shape: Sequence[int]) -> Geometry | None:
         """These elements in another shape; None if that takes a copy."""
@@ -44,16 +42,13 @@ class Geometry(NamedTuple):
         """The diagonal of two axes as the last axis."""
         return self._after(lambda probe: probe.diagonal(offset, dim1, dim2))
 
-    def sliced(
-        self, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int], shape: Sequence[int] | None = None
-    ) -> Geometry:
+    def sliced(self, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int], shape: Any = None) -> Geometry:
         """``sizes`` elements from ``starts`` on in ``steps``, in ``shape``, which differs in axes of length 1 alone."""
         strides = tuple(stride * step for stride, step in zip(self.strides, steps))
         offset = self.offset + sum(stride * first for stride, first in zip(self.strides, starts))
-        block = Geometry(tuple(sizes), strides, offset)
-        shaped = block if shape is None else block.reshaped(shape)
-        assert shaped is not None
-        return shaped
+        return Geometry(tuple(sizes), strides, offset)._after(
+            lambda probe: probe if shape is None else probe.view(shape)
+        )
 
     def strided(self, shape: Sequence[int], strides: Sequence[int], offset: int) -> Geometry:
         """Elements in the order of memory of a contiguous geometry, by strides and an offset in elements."""
