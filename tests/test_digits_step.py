@@ -83,13 +83,15 @@ def test_replays_have_the_bits_of_eager_steps(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "casts", "most"), [("float32", "measured", 24), ("bfloat16", "measured", 24), ("bfloat16", "half", 26)]
+    ("dtype", "casts", "most"), [("float32", "measured", 26), ("bfloat16", "measured", 26), ("bfloat16", "half", 26)]
 )
 @pytest.mark.parametrize("name", list(_handles()))
 def test_a_captured_step_takes_few_launches(
     name: str, dtype: str, casts: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In bfloat16 as in float32, since autocast leaves small layers in float32 on CPUs."""
+    """In bfloat16 as in float32, since autocast leaves small layers in float32 on CPUs. The gradient of the second
+    convolution's images has the images last: two launches more, in a step that takes 0.95 of the time.
+    """
     monkeypatch.setenv("NETCL_AUTOCAST_ON_CPUS", casts)
     if _handles()[name].device_type != "cpu" or _handles()[name].backend != "cl":
         pytest.skip("needs an OpenCL device that is a CPU: NumPy has no launches, and GPUs have other kernels")

@@ -283,7 +283,7 @@ def _moves() -> Instances:
                     partial(copy._scattered_program, 2 * size, dims, dims % 2),
                 )
         for kernel in ("pad", "sample", "spread"):
-            yield f"pad/{kernel}_{dtype}", partial(padding._program, dtype, kernel)
+            yield f"pad/{kernel}_{dtype}", partial(padding._program, dtype, kernel, False)
             yield f"pad/each_{kernel}_{dtype}", partial(padding._program, dtype, kernel, True)
         for integer in ("int32", "int64"):
             for kernel in ("take", "gather", "put", "scatter", "claim", "put_in_order", "scatter_in_order"):
@@ -291,6 +291,9 @@ def _moves() -> Instances:
                 yield f"index/{kernel}_{dtype}_{integer}", partial(index._program, size, integer, False, kernel)
                 if kernel == "take":
                     yield f"index/{kernel}_{dtype}_{integer}_cpu", partial(index._program, size, integer, True, kernel)
+    for dtype in ("float16", "bfloat16"):
+        for each in (False, True):
+            yield f"pad/{'each_' * each}widened_{dtype}", partial(padding._program, dtype, "pad", each, True)
     for dtype in ALL:
         for integer in ("int32", "int64"):
             for kernel in ("take_gradient", "gather_gradient", "sorted_gradient"):

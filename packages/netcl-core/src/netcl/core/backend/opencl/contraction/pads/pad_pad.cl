@@ -11,15 +11,15 @@ typedef element padded_element;
 #define NARROW 16  // elements of a row that is shorter than a few vectors
 
 $if EACH
-$kernel pad(read element x, write element out, padding_each g) {
+$kernel pad(read element x, write padded_element out, padding_each g) {
     const int wide = g.extent[2], high = g.extent[1], deep = g.extent[0], count = g.count;
-    element taken[EACH];  // all are under way before the first is stored
+    padded_element taken[EACH];  // all are under way before the first is stored
     EACH_ELEMENT {
         const int row = quotient(at, g.padded[2]), slab = quotient(row, g.padded[1]), plane = quotient(slab, g.padded[0]);
         const int i = at - row * (int)g.padded[2].size - (int)g.low[2], y = row - slab * (int)g.padded[1].size - (int)g.low[1];
         const int z = slab - plane * (int)g.padded[0].size - (int)g.low[0];
         const bool inside = at < count && i >= 0 && i < wide && y >= 0 && y < high && z >= 0 && z < deep;
-        taken[turn] = inside ? x[g.offset + (((plane * deep + z) * high + y) * wide + i)] : 0;
+        taken[turn] = inside ? TAKEN(x, g.offset + (((plane * deep + z) * high + y) * wide + i)) : 0;
     }
     EACH_ELEMENT {
         if (at < count) out[at] = taken[turn];

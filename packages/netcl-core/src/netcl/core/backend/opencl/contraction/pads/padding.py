@@ -46,15 +46,15 @@ def _grid(rows: int, width: int, block: int, device: Traits, read: int = 0) -> t
     return True, -(-rows * width // (group * _EACH)) * group, group
 
 
-def _widening_program(dtype: str) -> str:
-    """Returns the text of ``pad`` for CPUs, with a result in the computing type."""
-    return source(("storage", "division", "pad", _FILES["pad"]), ((f"DTYPE_{dtype.upper()}", 1), ("WIDENED", 1)))
-
-
-def _program(dtype: str, kernel: str, each: bool = False) -> str:
-    defines: tuple[tuple[str, object], ...] = (("BYTES", itemsize(dtype)),)
-    names = ("elements", "division", "pad", _FILES[kernel])
-    return source(names, (*defines, ("EACH", _EACH)) if each else defines)
+def _program(dtype: str, kernel: str, each: bool, widened: bool = False) -> str:
+    """Returns the text of a kernel, which declares the argument of ``_launch`` or ``_sampling`` for the same ``each``;
+    ``widened``: ``pad`` with a result in the computing type.
+    """
+    access = "storage" if widened else "elements"
+    defines: list[tuple[str, object]] = [(f"DTYPE_{dtype.upper()}", 1), ("WIDENED", 1)] if widened else []
+    defines += [] if widened else [("BYTES", itemsize(dtype))]
+    defines += [("EACH", _EACH)] if each else []
+    return source((access, "division", "pad", _FILES[kernel]), tuple(defines))
 
 
 def padded_images(
@@ -69,8 +69,8 @@ def padded_images(
     widened: bool = False,
 ) -> TensorData:
     """Returns ``images`` images of x from ``first`` on, (images, planes, *padded). Each has x's three dimensions
-    ``extent`` with ``low`` zeros before each, cut off if ``low`` is negative or ``padded`` too short; ``widened``: on a
-    CPU, in the computing type.
+    ``extent`` with ``low`` zeros before each, cut off if ``low`` is negative or ``padded`` too short; ``widened``: in
+    the computing type.
     """
     dtype = compute_dtype(x.dtype) if widened else x.dtype
     block = planes, extent, low, padded, first, images
@@ -78,7 +78,7 @@ def padded_images(
     def padded_copy() -> TensorData:
         out: TensorData = engine.empty((images, planes, *padded), dtype)
         each, items, group, argument = _launch(*block, traits(engine))
-        text = _program(x.dtype, "pad", each) if dtype == x.dtype else _widening_program(x.dtype)
+        text = _program(x.dtype, "pad", each, dtype != x.dtype)
         engine.launch(text, "pad", (items,), (group,), [x, out, argument])
         return out
 
