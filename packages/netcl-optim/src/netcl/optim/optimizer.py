@@ -480,7 +480,7 @@ class Optimizer:
             for bucket in [before[ids]] if ids in before else self._add_buckets(members, at, group):
                 bucket.set_running(counts[id(members[0])])
         for p in group["params"]:
-            if id(p) not in counts and self._states.pop(id(p), None):
+            if id(p) not in counts and self._states.pop(id(p), {}):
                 self._bucketed += 1  # the next step makes other tensors
         for p, _, states in entries:
             self._states_of(p, rule, group)
