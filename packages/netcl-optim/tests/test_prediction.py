@@ -218,6 +218,27 @@ def test_a_mask_from_outside_selects_elements(replays: Callable[[], int]) -> Non
     assert replays() >= STEPS - 5
 
 
+def test_a_mask_on_memory_that_the_step_writes_selects_what_is_there(replays: Callable[[], int]) -> None:
+    """The mask is a row of a table, and the step writes the table before it uses the row."""
+
+    def run_masked(mode: str) -> list[Any]:
+        rows = np.array([[1, 0, 1, 0], [0, 1, 1, 0], [1, 1, 0, 0]], bool)
+        table = nc.tensor(rows[:2])
+        mask = table[0]
+
+        def loop(net: Net, number: int) -> None:
+            net.optimizer.zero_grad()
+            out = net.out(net.tensor(4, 8))
+            table.copy_(nc.tensor(np.roll(rows, number, 0)[:2]))  # as many elements, others
+            out[mask].square().mean().backward()
+            net.optimizer.step()
+
+        return run(loop, mode, steps=16)
+
+    assert run_masked("early") == run_masked("off")
+    assert replays() == 0  # a mask that is written is read on the host
+
+
 @pytest.mark.parametrize("left", ["views", "views and base", "detached"])
 def test_views_that_outlive_a_step(left: str, replays: Callable[[], int]) -> None:
     """They share memory with each other and with their base, and a write into one shows in the others."""

@@ -423,11 +423,8 @@ def set_recorder(hook: Hook | None) -> Hook | None:
 
 def execute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Returns the innermost of the stack: computes the op, on plain tensors, and records nothing."""
-    if _pooled or not (row.view or row.expression or row.product):
-        return compute(row, args, kwargs, None)
-    record = known(row, args, kwargs)
-    result = None if record is None else record.again(args)
-    return compute(row, args, kwargs, record) if result is None else result
+    repeats = not _pooled and (row.view or row.expression or row.product)
+    return compute(row, args, kwargs, known(row, args, kwargs) if repeats else None)
 
 
 def compute(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: Record | None) -> Any:

@@ -517,8 +517,9 @@ class PredictedPeriod:
                 view = dispatch.call("as_strided", root._alias(root.shape), *geometry)
                 tensor._storage = view._storage
                 view._storage.version = result.version
-                view._storage.materialize()  # another thread that waits takes the memory of the placeholder
-                placeholder.fill(view._storage)
+                if getrefcount(placeholder) > 2:  # another thread that waits takes the memory of the placeholder
+                    view._storage.materialize()
+                    placeholder.fill(view._storage)
                 self._outlives(result, groups)
         finally:
             hooks_of_thread.state = outer

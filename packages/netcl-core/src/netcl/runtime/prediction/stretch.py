@@ -169,6 +169,8 @@ class Stretch:
         self.numbers: list[Number] = self._find_numbers()
         self._find_last_uses()
         self.masks: list[tuple[Any, int]] = []  # masks that select elements, with the number of writes into them
+        written = {number for call in self.calls for number in call.written}
+        self._written_roots: set[int] = {id(root_of(log.outside[number])) for number in written}
         self._recorded: list[Call] = [self._with_tensors(call) for call in self.calls]
         samples = [log.outside[number] for number in self.inputs]
         samples += [self.number_tensor(place, number.value) for place, number in enumerate(self.numbers)]
@@ -386,12 +388,12 @@ class Stretch:
         return replace(call, args=(call.args[0], key, *call.args[2:]))
 
     def _indices(self, item: Any) -> Any:
-        """Returns an entry of a key, a list of indices as a tensor; a list of bools, or a mask that no call writes, as
-        the indices of its true elements.
+        """Returns an entry of a key, a list of indices as a tensor; a list of bools, or a mask on memory that no call
+        writes, as the indices of its true elements.
         """
         mask = self.outside[item.number] if type(item) is Outside else None
         if mask is not None and mask.dtype == "bool" and mask.ndim == 1 and mask.size:
-            if any(item.number in call.written for call in self.calls):
+            if id(root_of(mask)) in self._written_roots:
                 return item
             self.masks.append((mask, mask._storage.version))
             return self.engine.nonzero(mask)
