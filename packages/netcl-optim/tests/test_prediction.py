@@ -394,6 +394,20 @@ def test_a_state_from_before_the_first_step_is_loaded(options: dict[str, Any]) -
     assert same(loop, **options)
 
 
+@pytest.mark.parametrize("kept", [lambda grad: grad[:1], lambda grad: grad], ids=["view", "whole"])
+def test_a_gradient_is_kept_over_steps_that_read_before_their_gradients(kept: Callable[[Tensor], Tensor]) -> None:
+    def loop(net: Net, number: int) -> None:
+        x = net.tensor(8, 8)
+        if number == AT:
+            net.seen.append(kept(net.first.grad))  # type: ignore[arg-type]
+        ag.matmul(ag.matmul(x * 2.0, x.t()), x).tanh().sum().item()  # a part of the step that uses no gradient
+        net.optimizer.zero_grad()
+        net.out(x).square().mean().backward()
+        net.optimizer.step()
+
+    assert same(loop, steps=AT + 8)
+
+
 def test_a_view_of_a_gradient_outlives_a_step() -> None:
     def loop(net: Net, number: int) -> None:
         net.optimizer.zero_grad()

@@ -434,11 +434,12 @@ class Stretch:
         replay.take_gradients()
 
     def keep_gradients(self) -> None:
-        """Leaves all gradients to their parameters before a part that uses none: its launches may use their memory for
-        what the step computes before its gradients.
+        """Leaves gradients to their parameters, or to a program that refers to them, before a part that uses none: its
+        launches may use their memory for what the step computes before its gradients.
         """
-        for gradient in self.held_gradients():
-            _leave(gradient, always=True)
+        held = self.held_gradients()
+        for gradient in self._kept_gradients:
+            _leave(gradient, always=gradient in held)
 
     @cached_property
     def clears_gradients(self) -> int:
