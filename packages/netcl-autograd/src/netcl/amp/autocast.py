@@ -33,7 +33,6 @@ class _Cast:
         self.dtype = dtype
         self.everywhere = everywhere
         self._usable: dict[Any, bool] = {}
-        self._cast_row = row_of("cast")
         self._parameters: dict[tuple[int, bool], tuple[Tensor, int, Tensor]] = {}
 
     def __call__(self, next: Callable[..., Any], row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -63,13 +62,14 @@ class _Cast:
 
     def _converted(self, next: Callable[..., Any], x: Tensor, dtype: str) -> Tensor:
         """Returns ``x`` cast to ``dtype``, recorded as the op is; a parameter is cast once per block and version."""
+        row = row_of("cast")
         if not x.requires_grad or x.grad_fn is not None:
-            return next(self._cast_row, (x,), {"dtype": dtype})  # type: ignore[no-any-return]
+            return next(row, (x,), {"dtype": dtype})  # type: ignore[no-any-return]
         key = (id(x), is_grad_enabled())
         known = self._parameters.get(key)
         if known is not None and known[0] is x and known[1] == x.version and known[2].dtype == dtype:
             return known[2]
-        result: Tensor = next(self._cast_row, (x,), {"dtype": dtype})
+        result: Tensor = next(row, (x,), {"dtype": dtype})
         if isinstance(result, Node):
             self._parameters[key] = (x, x.version, result)
         return result
@@ -129,38 +129,25 @@ class autocast:
     ) -> None: ...
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        names = ("enabled", "dtype")
-        if "device_type" in options or (args and isinstance(args[0], str)):
-            names = ("device_type", "dtype", "enabled", "cache_enabled")  # type: ignore[assignment]
-        unknown = options.keys() - set(names) - {"cache_enabled"}
-        if len(args) > len(names) or unknown or options.keys() & set(names[: len(args)]):
-            raise TypeError(f"autocast takes {', '.join(names)}; not {args} and {options}")
-        options.update(zip(names, args))
-        kind = str(options.get("device_type", ""))
-        if kind in dtypes.SUPPORTED:
-            raise TypeError(f"autocast: the first argument is a device_type or enabled; write autocast(dtype={kind!r})")
-        self.enabled: bool = bool(options.get("enabled", True))
-        wanted = options.get("dtype")
-        self.dtype: str = dtypes.canonical(wanted or ("bfloat16" if kind == "cpu" else "float16"))
-        if self.dtype not in HALVES and kind and dtypes.is_floating(self.dtype):
-            if self.enabled:  # as PyTorch does
-                warnings.warn(
-                    f"autocast: {self.dtype} is no target of autocast; this block is disabled",
-                    stacklevel=level_outside(),
-                )
-            self.enabled = False
-        elif self.dtype not in HALVES:
-            raise DTypeError(f"autocast: expected dtype float16 or bfloat16, got {self.dtype}", parameter="dtype")
+        self.enabled: bool
+        self.dtype: str
+        items = tuple(options.items())
+        try:
+            self.enabled, self.dtype, warning = _read(args, items)
+        except TypeError:  # its own, or of an argument that has no hash
+            self.enabled, self.dtype, warning = _read.__wrapped__(args, items)
+        if warning is not None:  # as PyTorch does
+            warnings.warn(warning, stacklevel=level_outside())
         self._outer: list[_Cast | None] = []
 
     def __enter__(self) -> autocast:
         if self.enabled:
             need("half", "autocast")
+            hook = _Cast(self.dtype, self._everywhere or not _is_ruled())
+        else:
+            hook = None
         self._outer.append(_current.hook)
-        # A core without the variable has other kernels, and the rule knows nothing of their speed.
-        ruled = "AUTOCAST_ON_CPUS" in config.VARIABLES and config.get("AUTOCAST_ON_CPUS") != "half"
-        everywhere = self._everywhere or not ruled
-        _switch(_Cast(self.dtype, everywhere) if self.enabled else None)
+        _switch(hook)
         return self
 
     def __exit__(
@@ -179,10 +166,40 @@ class autocast:
         return wrapped  # type: ignore[return-value]
 
 
+@functools.lru_cache(256, typed=True)
+def _read(args: tuple[Any, ...], items: tuple[tuple[str, Any], ...]) -> tuple[bool, str, str | None]:
+    """Returns ``enabled`` and ``dtype`` of the arguments of an autocast block, and a warning or None."""
+    options = dict(items)
+    names = ("enabled", "dtype")
+    if "device_type" in options or (args and isinstance(args[0], str)):
+        names = ("device_type", "dtype", "enabled", "cache_enabled")  # type: ignore[assignment]
+    unknown = options.keys() - set(names) - {"cache_enabled"}
+    if len(args) > len(names) or unknown or options.keys() & set(names[: len(args)]):
+        raise TypeError(f"autocast takes {', '.join(names)}; not {args} and {options}")
+    options.update(zip(names, args))
+    kind = str(options.get("device_type", ""))
+    if kind in dtypes.SUPPORTED:
+        raise TypeError(f"autocast: the first argument is a device_type or enabled; write autocast(dtype={kind!r})")
+    enabled = bool(options.get("enabled", True))
+    dtype = dtypes.canonical(options.get("dtype") or ("bfloat16" if kind == "cpu" else "float16"))
+    if dtype in HALVES:
+        return enabled, dtype, None
+    if not (kind and dtypes.is_floating(dtype)):
+        raise DTypeError(f"autocast: expected dtype float16 or bfloat16, got {dtype}", parameter="dtype")
+    warning = f"autocast: {dtype} is no target of autocast; this block is disabled" if enabled else None
+    return False, dtype, warning
+
+
+def _is_ruled() -> bool:
+    """Returns True if CPUs leave ops in float32; a core without the variable has other kernels than the rule knows."""
+    return "AUTOCAST_ON_CPUS" in config.VARIABLES and config.get("AUTOCAST_ON_CPUS") != "half"
+
+
 def _switch(hook: _Cast | None) -> None:
     """Makes ``hook`` the only autocast hook of this thread."""
-    if _current.hook is not None:
-        pop_hook(_current.hook)
+    outer = _current.hook
+    if outer is not None:
+        pop_hook(outer)
     if hook is not None:
         push_hook(hook, "autocast")
     _current.hook = hook

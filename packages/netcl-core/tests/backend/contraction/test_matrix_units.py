@@ -112,6 +112,22 @@ def test_an_epilogue_is_fused(engine: Any, unit: str, dtype: str, shapes: Any) -
     np.testing.assert_allclose(fused.numpy(), separate.numpy(), tolerance, tolerance)
 
 
+@pytest.mark.parametrize("k", [67, 2000])  # the second is split, the bits of its first kernel are sums
+@pytest.mark.parametrize("added", [False, True])
+def test_results_in_float32_are_rounded_first(engine: Any, unit: str, dtype: str, k: int, added: bool) -> None:
+    from netcl.core.backend.opencl.contraction import gemm
+
+    rng = np.random.default_rng(3)
+    a, b, c = (engine.tensor(rng.standard_normal(shape), dtype) for shape in ((33, k), (k, 40), (33, 40)))
+    options: dict[str, Any] = {"variant": unit}
+    if added:
+        options["epilogue"] = Epilogue(Load(0, dtype) + Load(1, dtype), (c,))
+    want = Tensor.float(gemm.matmul(engine, a, b, **options))
+    result = gemm.matmul(engine, a, b, half=dtype, wide=True, **options)
+    assert result.dtype == "float32"
+    np.testing.assert_array_equal(engine.read(result), want.numpy())
+
+
 def test_rows_and_columns_outside_do_not_spread_nans(engine: Any, unit: str, dtype: str) -> None:
     a, b = integers((70, 72), 1), integers((72, 66), 2)
     a[69], b[:, 65] = np.nan, np.inf

@@ -849,11 +849,14 @@ def _is_dtype(value: Any) -> bool:
     return True
 
 
+_OF_AUTOCAST = frozenset((("float16", "float32"), ("bfloat16", "float32")))  # inputs and parameters there
+
+
 def check_precision(layer: object, x: Tensor, parameter: Tensor | None) -> None:
     """Raises DTypeError with the layer's name if the input is of integers or bools, or if one of a floating input and a
     parameter is float64, the other not.
     """
-    if parameter is not None and x.dtype == parameter.dtype:
+    if parameter is not None and (x.dtype == parameter.dtype or (x.dtype, parameter.dtype) in _OF_AUTOCAST):
         return
     if not is_floating(x.dtype):
         dtype = "float32" if parameter is None else str(parameter.dtype)

@@ -31,8 +31,9 @@ class _Cast(NamedTuple):
 def with_float32_operands(
     engine: Any, calls: Sequence[LoggedCall], live: Iterable[int], outside: Iterable[int]
 ) -> list[LoggedCall]:
-    """Returns the calls with contractions that read large tensors from outside of the step, and write live and small
-    ones, as float32. Casts that they made dead are still there, except casts of results.
+    """Returns the calls with contractions that read large tensors from outside of the step as float32, and write as
+    float32 what is live, small, or read by no expression. Casts that they made dead are still there, except casts of
+    results.
     """
     roles = getattr(engine, "float32_roles", None)
     if roles is None:
@@ -44,6 +45,7 @@ def with_float32_operands(
 
 class _Rewriting:
     def __init__(self, calls: Sequence[LoggedCall], live: set[int], outside: set[int]) -> None:
+        self._calls = calls
         self._live = live
         self._outside = outside
         self._writes: dict[int, list[int]] = {}  # by storage: the numbers of the calls that write it
@@ -101,8 +103,8 @@ class _Rewriting:
         return cast_call.source._replace(shape=ref.shape)
 
     def _wanted(self, at: int, result: Ref) -> Ref | None:
-        """Returns the float32 cast, live or small, of a result that nothing else reads; its tensor is made by that
-        cast.
+        """Returns the float32 cast of a result that nothing else reads, if the cast makes its tensor, and no expression
+        could read the large half type in place of it.
         """
         key = result.number, result.version
         cast_call = self._back.get(key)
@@ -110,7 +112,9 @@ class _Rewriting:
             return None
         made = cast_call.result
         own = made.number not in self._outside and self._writes[made.number][0] == cast_call.at
-        return made if own and (made.number in self._live or prod(made.shape) <= SMALL) else None
+        readers = self._readers.get((made.number, made.version), ())
+        alone = made.number in self._live or not any(is_expression(self._calls[reader]) for reader in readers)
+        return made if own and (alone or prod(made.shape) <= SMALL) else None
 
 
 def _cast_of(at: int, call: LoggedCall) -> _Cast | None:

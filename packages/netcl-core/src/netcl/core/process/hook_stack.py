@@ -82,10 +82,11 @@ def push_hook(hook: Hook, layer: str = "profiler") -> Hook:
 def pop_hook(hook: Hook) -> None:
     """Takes ``hook`` off this thread's stack; raises ValueError if it is not there."""
     record, hooks = hooks_of_thread.state
-    rest = tuple(entry for entry in hooks if entry[1] is not hook)
-    if len(rest) == len(hooks):
-        raise ValueError("this hook is not on the stack of this thread")
-    hooks_of_thread.state = record, rest
+    for at, entry in enumerate(hooks):
+        if entry[1] is hook:
+            hooks_of_thread.state = record, (*hooks[:at], *hooks[at + 1 :])
+            return
+    raise ValueError("this hook is not on the stack of this thread")
 
 
 def event(function: F) -> F:

@@ -17,7 +17,7 @@ from netcl.core.tensor import Tensor, in_place
 from netcl.core.tensor.generator import default_generator
 from netcl.runtime.prediction.calls import Call, Made, Outside, Slot, Unpredictable, described, run_call
 
-__all__ = ["READ_GRADIENT", "SET_GRADIENT", "PeriodLog", "Result", "block_of", "check_modes", "ends_here"]
+__all__ = ["READ_GRADIENT", "SET_GRADIENT", "PeriodLog", "Result", "are_casts", "block_of", "ends_here"]
 
 READ_GRADIENT: Any = in_place.read_gradient.__wrapped__  # type: ignore[attr-defined]
 SET_GRADIENT: Any = in_place.set_gradient.__wrapped__  # type: ignore[attr-defined]
@@ -28,11 +28,16 @@ _AUTOCAST = 1  # the rank of the only hooks below the predictor that do not see 
 
 def check_modes(hooks: tuple[tuple[int, Any], ...]) -> str | None:
     """Returns why calls of this thread cannot be predicted now; None if they can."""
-    if any(rank != _AUTOCAST for rank, _ in hooks):
+    if not are_casts(hooks):
         return "a hook on ops"
     if is_special():
         return "a tape, a trace, hooks on saved tensors, inference, or anomaly detection"
     return None
+
+
+def are_casts(hooks: tuple[tuple[int, Any], ...]) -> bool:
+    """Returns True if the hooks below the predictor are of autocast blocks alone."""
+    return not hooks or all(rank == _AUTOCAST for rank, _ in hooks)
 
 
 def is_special() -> bool:

@@ -27,8 +27,8 @@ from netcl.runtime.capture import Replay
 from netcl.runtime.prediction.call_log import (
     READ_GRADIENT,
     Result,
+    are_casts,
     block_of,
-    check_modes,
     ends_here,
     is_special,
 )
@@ -74,6 +74,7 @@ class PredictedPeriod:
         self._offset = 0
         self._report = report
         self._block: Any = self
+        self._seen: Any = None  # the hooks of the thread at the last call
         self._arrays: ProgramArrays | None = None
 
     def materialize(self) -> None:
@@ -193,15 +194,18 @@ class PredictedPeriod:
         return not (event is READ_GRADIENT and result is None and gradients.held_by(args[0]) is not None)
 
     def _in_block(self, hooks: tuple[tuple[int, Any], ...], call: Call) -> bool:
+        if hooks is self._seen:
+            return call.block == len(self.hooks) - 1
         below = hooks[1:] if hooks and hooks[0][0] == PREDICTOR else hooks
         current = block_of(below)
         if current is self._block:
+            self._seen = hooks
             return call.block == len(self.hooks) - 1
-        if call.block != len(self.hooks) or check_modes(below) is not None:
+        if call.block != len(self.hooks) or not are_casts(below):
             return False
         if modes.current() != self.stretch.blocks[call.block]:
             return False
-        self._block = current
+        self._block, self._seen = current, hooks
         self.hooks.append(below)
         return True
 

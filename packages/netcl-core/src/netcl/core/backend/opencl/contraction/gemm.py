@@ -18,7 +18,7 @@ from netcl.core.backend.opencl.contraction.fused_epilogue import (
     OperandLayout,
     fuse_epilogue,
 )
-from netcl.core.backend.opencl.contraction.launch import contract, epilogue_lanes, reads_float32
+from netcl.core.backend.opencl.contraction.launch import contract, epilogue_lanes, reads_float32, writes_float32
 from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.queue.plans.planned_op import planned_op
 from netcl.core.backend.opencl.storage import in_float32
@@ -249,10 +249,12 @@ def float32_roles(
     """Returns three booleans, for A, B and the result of a product in ``half``: True if it may be stored in float32."""
     plan = matrices_of(a.shape, b.shape, transpose_a, transpose_b, traits(engine))
     variant = _chosen(engine, plan, half)
-    takes = traits(engine).is_cpu and all(reads_float32(traits(engine), c, variant) for c in plan.contractions)
+    device, contractions = traits(engine), plan.contractions
+    reads = device.is_cpu and all(reads_float32(device, c, variant) for c in contractions)
+    writes = all(writes_float32(device, c, variant) for c in contractions)
     result: Any = SimpleNamespace(shape=plan.shape, size=prod(plan.shape), dtype=half)
-    fused = epilogue is None or (takes and _fuse(engine, plan, epilogue, result, variant) is not None)
-    return takes, takes, takes and fused
+    fused = epilogue is None or (writes and _fuse(engine, plan, epilogue, result, variant) is not None)
+    return reads, reads, writes and fused
 
 
 def _multiply(

@@ -48,8 +48,13 @@ def epilogue_lanes(engine: Any, c: Contraction, out: TensorData, variant: str | 
 
 
 def reads_float32(device: Traits, c: Contraction, variant: str | None) -> bool:
-    """True if the kernel of ``contract`` takes operands and a result of a half type that are stored in float32."""
+    """True if the kernel of ``contract`` takes operands of a half type that are stored in float32."""
     return is_on_rows(runnable(device, c, variant or choose(device, c)))
+
+
+def writes_float32(device: Traits, c: Contraction, variant: str | None) -> bool:
+    """True if the kernel of ``contract`` writes a result of a half type that is stored in float32."""
+    return runnable(device, c, variant or choose(device, c)) not in _THIN
 
 
 def _splits(engine: Any, c: Contraction, out: TensorData, kernel: str) -> int:

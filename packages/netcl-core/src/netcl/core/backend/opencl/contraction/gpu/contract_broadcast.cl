@@ -11,7 +11,7 @@
 #pragma OPENCL EXTENSION cl_khr_subgroups : enable
 #endif
 
-$kernel [GROUP, 1, 1] broadcast(read STORAGE a, read STORAGE b, write STORAGE out, product g${operand_parameters}) {
+$kernel [GROUP, 1, 1] broadcast(read STORAGE a, read STORAGE b, write OUT_STORAGE out, product g${operand_parameters}) {
     const int m = g.m, n = g.n, depth = g.k, row = get_group_id(1) * ROWS;
     const int column = get_group_id(0) * GROUP * COLUMNS + get_local_id(0);
     const long z = get_global_id(2), outer = z / g.inner_batch, inner = z % g.inner_batch;
@@ -46,7 +46,7 @@ $kernel [GROUP, 1, 1] broadcast(read STORAGE a, read STORAGE b, write STORAGE ou
         for (int j = 0; j < COLUMNS; j++) {
             const int c = column + j * GROUP, inside = min(c, n - 1);
             const REAL value = finished(sums[i][j], row + i, inside, inside * out_n${operand_arguments});
-            if (c < n) STORE(value, out, (row + i) * out_row + c * out_n);
+            if (c < n) OUT_STORE(value, out, (row + i) * out_row + c * out_n);
         }
     }
 }

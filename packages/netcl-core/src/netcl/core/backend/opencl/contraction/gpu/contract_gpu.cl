@@ -10,7 +10,7 @@
 
 static inline void write(const REAL sum, __global void* out, const long at, const contraction* g) {
     __global REAL* part = (__global REAL*)out;
-    if (!g->parts) STORE(sum, (__global STORAGE*)out, at);
+    if (!g->parts) OUT_STORE(sum, (__global OUT_STORAGE*)out, at);
     else part[at] = g->accumulate ? part[at] + sum : sum;
 }
 

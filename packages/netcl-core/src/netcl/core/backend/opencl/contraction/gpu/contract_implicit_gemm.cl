@@ -96,7 +96,7 @@ $kernel [ITEMS_X, ITEMS_Y, 1] windows(read STORAGE a, read STORAGE b, write void
     }
     const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + part * g.out_part;
     __global REAL* sum = (__global REAL*)out + base;
-    __global STORAGE* result = (__global STORAGE*)out + base;
+    __global OUT_STORAGE* result = (__global OUT_STORAGE*)out + base;
     ${unroll_sums}
     for (int half_ = 0; half_ < 2; half_++) {
         const int from = column + half_ * 4 * ITEMS_X + x * 4;
@@ -125,7 +125,7 @@ $kernel [ITEMS_X, ITEMS_Y, 1] windows(read STORAGE a, read STORAGE b, write void
             for (int j = 0; j < 4; j++) {
                 if (from + j >= n) continue;
                 const int at = to[j] + r * (int)g.out_row;
-                if (!g.parts) STORE(four[j], result, at);
+                if (!g.parts) OUT_STORE(four[j], result, at);
                 else sum[at] = g.accumulate ? sum[at] + four[j] : four[j];
             }
 #endif

@@ -54,6 +54,6 @@ $kernel [GROUP, 1, 1] slices(read STORAGE a, read STORAGE b, write void out, pro
     for (int i = 0; i < ROWS && row + i < (int)g.m; i++) {
         const long at = base + to + (row + i) * (int)g.out_row;
         if (splits > 1) ((__global REAL*)out)[part * out_part + at] = shares[i][item];
-        else STORE(finished(shares[i][item], row + i, column, to${operand_arguments}), (__global STORAGE*)out, at);
+        else OUT_STORE(finished(shares[i][item], row + i, column, to${operand_arguments}), (__global OUT_STORAGE*)out, at);
     }
 }

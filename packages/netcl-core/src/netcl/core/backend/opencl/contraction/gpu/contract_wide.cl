@@ -106,7 +106,7 @@ $kernel [ITEMS_X, ITEMS_Y, 1] wide(read STORAGE a, read STORAGE b, write void ou
     }
     const long base = g.out_offset + outer * g.out_batch[0] + inner * g.out_batch[1] + part * out_part;
     __global REAL* sum = (__global REAL*)out + base;
-    __global STORAGE* result = (__global STORAGE*)out + base;
+    __global OUT_STORAGE* result = (__global OUT_STORAGE*)out + base;
 #ifdef OPERANDS
     if (splits == 1) {  // all are finished before the first is stored, so that no read waits for a write
         ${unroll_sums}
@@ -140,7 +140,7 @@ $kernel [ITEMS_X, ITEMS_Y, 1] wide(read STORAGE a, read STORAGE b, write void ou
             for (int j = 0; j < 4; j++) {
                 if (from + j >= n) continue;
                 if (splits > 1) sum[at + j * out_n] = four[j];
-                else STORE(four[j], result, at + j * out_n);
+                else OUT_STORE(four[j], result, at + j * out_n);
             }
 #endif
         }

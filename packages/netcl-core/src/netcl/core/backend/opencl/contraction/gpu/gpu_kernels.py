@@ -17,6 +17,7 @@ import numpy as np
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, finished_parts, trailing_args
 from netcl.core.backend.opencl.contraction.problem import strides_argument
+from netcl.core.backend.opencl.storage import value_dtype
 from netcl.core.backend.opencl.templates import Traits, filled_program, struct, traits
 from netcl.core.tuning.candidates import CONTRACTIONS
 from netcl.core.tuning.problems import Contraction, dense_steps
@@ -79,6 +80,11 @@ def epilogue_source(
     return filled_program(all_names, all_defines, all_parts, epilogue)
 
 
+def result_defines(out: TensorData) -> tuple[tuple[str, object], ...]:
+    """Returns the definition of a kernel with a result of a half type that is stored in float32; none for others."""
+    return () if value_dtype(out.dtype) == out.dtype else (("OUT_IN_FLOAT32", 1),)
+
+
 @lru_cache(maxsize=1024)
 def program(
     device: Traits,
@@ -91,7 +97,7 @@ def program(
     """Returns the text of a kernel; that of ``plain`` is the simplest, for drivers that do not build the others."""
     if kernel == "plain":
         device = device._replace(is_cpu=True)  # nothing is unrolled
-    return epilogue_source(device, dtype, CONTRACTIONS[kernel].parts, defines, epilogue, operands)
+    return epilogue_source(device, dtype, ("roles", *CONTRACTIONS[kernel].parts), defines, epilogue, operands)
 
 
 # ---------------------------------------------------------------------------------------------------------- blockings
@@ -261,7 +267,7 @@ def contract(
     """
     device, (columns, rows) = traits(engine), block.group
     epilogue, operands, more = trailing_args(fused, b)
-    text = program(device, kernel, a.dtype, block.defines, epilogue, operands)
+    text = program(device, kernel, a.dtype, (*block.defines, *result_defines(out)), epilogue, operands)
     size = (-(-prod(c.n) // block.columns) * columns, -(-c.m // block.rows) * rows, prod(c.batch) * block.splits)
     group = (columns, rows, 1) if device.is_cpu or columns * rows > 1 else None
     arguments = [a, b, out, *_KERNELS[kernel][1](c, block.splits, out_part), *more]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import FusedEpilogue, trailing_args
-from netcl.core.backend.opencl.contraction.gpu.gpu_kernels import SHORT, epilogue_source, wide_argument
+from netcl.core.backend.opencl.contraction.gpu.gpu_kernels import SHORT, epilogue_source, result_defines, wide_argument
 from netcl.core.backend.opencl.contraction.recorded_copies import copied
 from netcl.core.backend.opencl.templates import Traits, divisor, source, struct, traits
 from netcl.core.device.discovery import manager
@@ -125,30 +125,40 @@ class Layout(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def program(device: Traits, dtype: str, tile: UnitTile, layout: Layout, epilogue: str = "", operands: int = 0) -> str:
-    """Returns the text of the kernel on a unit."""
+def program(
+    device: Traits,
+    dtype: str,
+    tile: UnitTile,
+    layout: Layout,
+    epilogue: str = "",
+    operands: int = 0,
+    stored: tuple[tuple[str, object], ...] = (),
+) -> str:
+    """Returns the text of the kernel on a unit; ``stored`` are the ``result_defines`` of the tensor of the results."""
     partial, planes, instruction = tile.splits > 1, PRODUCTS[tile.parts], INSTRUCTIONS[tile.base]
     kind, twin = KINDS[kind_of(tile, dtype)], tile.unit.endswith("_twin")
     paired = instruction.sums.elements > 1 and not instruction.text
-    result = (("RESULT", "SUM"), ("STORE_RESULT(x, p, i)", "((p)[i] = (x))"))
+    result: tuple[tuple[str, object], ...] = (("RESULT", "OUT_STORAGE"), ("STORE_RESULT", "OUT_STORE"), *stored)
+    if partial:
+        result = (("RESULT", "SUM"), ("STORE_RESULT(x, p, i)", "((p)[i] = (x))"))
     defines: tuple[tuple[str, object], ...] = (
         ("SPAN_M", tile.m), ("SPAN_N", tile.n), ("SPAN_K", tile.k), ("WARPS_M", tile.warps_m),
         ("WARPS_N", tile.warps_n), ("STAGES", tile.stages), ("GROUP_ROWS", _GROUP_ROWS),
         ("A_ALONG", int(layout.a_along)), ("B_ALONG", int(layout.b_along)), ("CHUNKS_ALIGNED", int(layout.aligned)),
-        ("PAIRS", int(layout.pairs and paired and not partial)), ("COLUMN_PIXELS", int(layout.pixels == "columns")),
-        ("TERM_PIXELS", int(layout.pixels == "terms")), ("MASKED", int(layout.masked)),
-        ("SEGMENTS", int(layout.segments)),
+        ("PAIRS", int(layout.pairs and paired and not (partial or stored))),
+        ("COLUMN_PIXELS", int(layout.pixels == "columns")), ("TERM_PIXELS", int(layout.pixels == "terms")),
+        ("MASKED", int(layout.masked)), ("SEGMENTS", int(layout.segments)),
         *kind_defines(kind), *_instruction_defines(instruction), ("ATTRIBUTES", "" if twin else instruction.attributes),
         ("UNROLLED", int(not twin)), ("PARTS", tile.parts), ("PRODUCTS", len(planes)),
         ("A_PLANES", sum(a << 2 * i for i, (a, _) in enumerate(planes))),
         ("B_PLANES", sum(b << 2 * i for i, (_, b) in enumerate(planes))),
-        *(result if partial else (("RESULT", "STORAGE"), ("STORE_RESULT", "STORE"))), SHORT,
+        *result, SHORT,
     )  # fmt: skip
     if tile.unit == "wgmma":
         defines = (*defines, _multiply(tile, (layout.a_along, layout.b_along), kind))
     names = ("contract_product", "division", "matrix_unit_tile", *_templates(tile.unit), "contract_matrix_unit")
     multiply = {"multiply_accumulate": instruction.text.get(kind.name, "")}
-    return epilogue_source(device, dtype, names, defines, epilogue, operands, multiply)
+    return epilogue_source(device, dtype, ("roles", *names), defines, epilogue, operands, multiply)
 
 
 @lru_cache(maxsize=1024)
@@ -217,7 +227,8 @@ def contract(
     eight.
     """
     epilogue, count, more = trailing_args(fused, b)
-    launch = _launch(traits(engine), a.dtype, tile, c, out_part, epilogue, count, pixels)
+    stored = result_defines(out)
+    launch = _launch(traits(engine), a.dtype, tile, c, out_part, epilogue, count, pixels, stored)
     operands, whole = [a, b], []
     if tile.parts or launch.rounded:
         planes = planes_of(engine, a, tile.parts)
@@ -251,6 +262,7 @@ def _launch(
     epilogue: str,
     count: int,
     pixels: Pixels | None,
+    stored: tuple[tuple[str, object], ...],
 ) -> _Launch:
     rows = segmented(c)
     if rows is None or (rows.jumps and rows.segment % CHUNK):
@@ -265,7 +277,7 @@ def _launch(
     rows = _in_words(rows, words)
     c = rows.dense
     form = tile._replace(splits=min(tile.splits, 2))
-    text = program(device, dtype, form, layout, epilogue, count)
+    text = program(device, dtype, form, layout, epilogue, count, stored)
     items = instruction.lanes * tile.warps_m * tile.warps_n
     groups = -(-prod(c.n) // tile.n) * -(-c.m // tile.m)
     part = -(-prod(c.k) // (tile.splits * tile.k)) * tile.k
