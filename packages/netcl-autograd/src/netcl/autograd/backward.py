@@ -17,7 +17,7 @@ from netcl.autograd.blocks import Partial
 from netcl.autograd.grad_node import FLOATING, Edge, GradContext, GradNode, edge_of
 from netcl.autograd.hooks import accumulated_hooks, hooks_of, leaf_hooks
 from netcl.autograd.mode import state
-from netcl.autograd.prediction import refused, refuses_prediction
+from netcl.autograd.prediction import refused, refuses_prediction, trained
 from netcl.core import Tensor
 from netcl.core.errors import BackendMismatchError, NonFiniteError, ShapeError
 from netcl.core.ops_table import dispatch
@@ -66,6 +66,7 @@ class BackwardPass(GradContext):
 
     def run(self, roots: Sequence[Tensor], grads: Sequence[Tensor], only: Iterable[Edge] | None = None) -> None:
         """Propagates ``grads`` of ``roots`` to the leaves; ``only`` limits the pass to what leads to these edges."""
+        trained()
         outer = state.enabled, state.tape, state.trace
         edges = [edge_of(root) for root in roots]
         state.enabled, state.tape, state.trace = self.create_graph, None, None

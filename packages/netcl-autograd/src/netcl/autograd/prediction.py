@@ -19,7 +19,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 if TYPE_CHECKING or "prediction" in LEVELS:
     from netcl.core.graph.trace import force
-    from netcl.runtime.prediction import boundary, event, hint, postponing, settle
+    from netcl.core.process.hook_stack import flush
+    from netcl.runtime.prediction import boundary, event, hint, postponing, repetition, settle, trained
 else:
 
     def event(function: F) -> F:
@@ -40,6 +41,15 @@ else:
     def boundary(owner: Any, engine: Any) -> None:
         """Does nothing: no period of a loop is predicted."""
 
+    def repetition(module: Any, args: Sequence[Any]) -> None:
+        """Does nothing: no period of a loop is predicted."""
+
+    def trained() -> None:
+        """Does nothing: no period of a loop is predicted."""
+
+    def flush() -> None:
+        """Does nothing: no period of a loop is predicted."""
+
     def settle(cause: str, reads: bool = False) -> None:
         """Does nothing: nothing is predicted."""
 
@@ -48,6 +58,7 @@ __all__ = [
     "boundary",
     "changes_gradients",
     "event",
+    "flush",
     "force",
     "freed_again",
     "hint",
@@ -55,8 +66,10 @@ __all__ = [
     "postponing",
     "refused",
     "refuses_prediction",
+    "repetition",
     "saves_nothing",
     "settle",
+    "trained",
 ]
 
 

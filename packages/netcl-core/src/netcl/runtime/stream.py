@@ -26,6 +26,7 @@ from netcl.core.device.sub_devices import new_queue, order_after
 from netcl.core.engine.protocol import HostTransfer
 from netcl.core.engine.registry import engine_for
 from netcl.core.ops_table import dispatch
+from netcl.core.process.hook_stack import flush
 from netcl.core.tensor import Tensor
 
 # Engines and their kernels live as long as their queues, so queues are reused, by (device, priority).
@@ -75,6 +76,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Waits until all work of the stream is done; raises the errors that the device has reported."""
+        flush()
         engine: Any = engine_for(self.queue)
         engine.finish()
         engine.wait()

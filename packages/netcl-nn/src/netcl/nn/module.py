@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, overload
 import netcl.autograd as ag
 from netcl.autograd.compiler.compiled_function import CompiledFunction
 from netcl.autograd.compiler.torch_compile import compile as compiled_form
-from netcl.autograd.prediction import changes_gradients
+from netcl.autograd.prediction import changes_gradients, repetition
 from netcl.core import Tensor
 from netcl.core.dtypes import canonical, is_floating
 from netcl.core.errors import DTypeError, NetclError, UnsupportedError, from_here, shorten_traceback
@@ -113,6 +113,8 @@ class Module:
     else:
 
         def __call__(self, *args, **kwargs):
+            if not ag.is_grad_enabled():
+                repetition(self, args)
             try:
                 if (
                     self._forward_pre_hooks

@@ -47,6 +47,10 @@ class Predictor(Protocol):
         """
         ...
 
+    def flush(self) -> None:
+        """Computes a period that is predicted to its end, before the program waits for the device."""
+        ...
+
 
 LAYERS = ("profiler", "autocast", "recorder", "tracer")
 PREDICTOR = -1
@@ -113,6 +117,13 @@ def settle(cause: str, reads: bool = False) -> None:
     hooks = hooks_of_thread.state[1]
     if hooks and hooks[0][0] == PREDICTOR:
         hooks[0][1].settle(cause, reads)  # type: ignore[attr-defined]
+
+
+def flush() -> None:
+    """Computes a period that this thread has predicted to its end, before the program waits for the device."""
+    hooks = hooks_of_thread.state[1]
+    if hooks and hooks[0][0] == PREDICTOR:
+        hooks[0][1].flush()  # type: ignore[attr-defined]
 
 
 def before_write(target: Any = None, value: Any = None) -> None:

@@ -31,7 +31,7 @@ def check_modes(hooks: tuple[tuple[int, Any], ...]) -> str | None:
     if not are_casts(hooks):
         return "a hook on ops"
     if is_special():
-        return "a tape, a trace, hooks on saved tensors, inference, or anomaly detection"
+        return "a tape, a trace, hooks on saved tensors, or anomaly detection"
     return None
 
 
@@ -42,7 +42,7 @@ def are_casts(hooks: tuple[tuple[int, Any], ...]) -> bool:
 
 def is_special() -> bool:
     """Returns True if ops do more in this thread than to record a graph."""
-    return state.tape is not None or state.trace is not None or state.anomaly or state.inference or state.packs
+    return state.tape is not None or state.trace is not None or state.anomaly or state.packs
 
 
 def block_of(hooks: tuple[tuple[int, Any], ...]) -> Any:

@@ -48,12 +48,13 @@ class PredictedPeriod:
     """The calls of a period that were predicted and are not computed yet: deferred tensors have it as computation."""
 
     def __init__(self, stretch: Stretch, report: Report) -> None:
-        self.stretch: Stretch = stretch
+        self.stretch: Any = stretch
         self.position: int = 0
         self.slots: list[Any] = [None] * stretch.slots
         self.outside: list[Any] = list(stretch.outside)
         self.hooks: list[tuple[tuple[int, Any], ...]] = []  # of each autocast block
         self.over: bool = False
+        self.committed: bool = False
         self.ends: bool = False  # the last predicted call has the step that ends the period in it
         self.guarded: bool = False
         self.passed: bool = False  # a backward pass is among the calls
@@ -80,9 +81,11 @@ class PredictedPeriod:
     def materialize(self) -> None:
         """Computes a part of the stretch if it ends here, else the calls so far one by one: a value is needed."""
         with Uninterrupted(), lock:
+            if self.over or self.commit(reads=True):
+                return
             # After the last call only ``commit`` replays: a Ctrl-C has come before it, and settling may follow.
             reads = self.position < len(self.stretch.calls) and self.position not in self.stretch.starts
-            if self.over or (reads and self._advance(self.position)):
+            if reads and self._advance(self.position):
                 return
             self.missed = self.position
             self.held = [slot for slot in range(self._made) if getrefcount(self.slots[slot]) > 2]
@@ -172,8 +175,8 @@ class PredictedPeriod:
             if getattr(target, "changes_gradients", False) and not self.guarded:
                 self._guard()
             self.passed = self.passed or getattr(target, "makes_gradients", False)
-        self.position = position + 1
         self.ends = call.ends
+        self.position = position + 1
         if self.position in self.stretch.starts and self.stretch.may_start:
             self._start()
         result = call.result
@@ -324,10 +327,15 @@ class PredictedPeriod:
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
+    @property
+    def is_whole(self) -> bool:
+        """True if all calls of the period are predicted, and its end is not a step, which commits it at once."""
+        return not (self.over or self.ends) and self.position == len(self.stretch.calls)
+
     def settle(self, cause: str) -> None:
-        """Computes the calls so far one by one; nothing of this period is predicted any more."""
+        """Computes the calls so far, one by one if they are not the whole period; it is not predicted any more."""
         with Uninterrupted(), lock:
-            if self.over:
+            if self.over or (self.is_whole and self.missed is None and self.commit()):
                 return
             self.over = True
             self._unmark()
@@ -457,42 +465,54 @@ class PredictedPeriod:
             if tensor._storage.deferred is not None:
                 set_error(tensor, error)
 
-    def commit(self) -> bool:
-        """Computes the whole stretch by a replay; False if this period needs its calls one by one."""
+    def commit(self, reads: bool = False) -> bool:
+        """Computes the whole stretch by a replay; False if this period needs its calls one by one. ``reads``: as a
+        value is read, unless a step ends the period.
+        """
         with Uninterrupted(), lock:
-            if self.over or self.position < len(self.stretch.calls):
-                return False
+            if self.over or self.position < len(self.stretch.calls) or (reads and self.ends):
+                return self.committed
             kept = self.stretch.outlives | self.stretch.gradients.keys()
+            if reads:
+                kept |= {result.slot for result in self.stretch.results}
             for slot in range(len(self.slots)):
                 # Two references are the list's and the argument's.
                 if getrefcount(self.slots[slot]) > 2 and slot not in kept:
                     return False
             if not self._advance(self.position):
                 return False
-            assert self._replay is not None
-            self._replay.end()
-            self.over = True
-            self._report.predicted += self.position
-            self._report.replays += 1
-            groups: dict[int, Any] = {}
-            for result in self.stretch.results:
-                if result.outlives:
-                    self.slots[result.slot]._storage.version = result.version
-                    self._outlives(result, groups)
-            self._show_views(groups)
-            for slot, gradient in self.stretch.gradients.items():
-                tensor, storage = self.slots[slot], gradient.after._storage
-                tensor._storage.fill(storage)  # as below
-                tensor._storage = storage
-                gradient.after = tensor
-                gradients.hold(gradient.parameter, tensor)
-            for alias, same in self.stretch.aliases:
-                tensor, storage = self.slots[alias.slot], self.slots[same]._storage
-                tensor._storage.fill(storage)  # for another thread that waits for it
-                tensor._storage = storage
-                self._outlives(alias, groups)
-            self._forget()
+            outer, hooks_of_thread.state = hooks_of_thread.state, (False, ())  # a read may commit inside a period
+            try:
+                self._end()
+            finally:
+                hooks_of_thread.state = outer
             return True
+
+    def _end(self) -> None:
+        """Ends the replay, and gives its results and gradients to the tensors that the program has."""
+        assert self._replay is not None
+        self._replay.end()
+        self.over = self.committed = True
+        self._report.predicted += self.position
+        self._report.replays += 1
+        groups: dict[int, Any] = {}
+        for result in self.stretch.results:
+            if result.outlives:
+                self.slots[result.slot]._storage.version = result.version
+                self._outlives(result, groups)
+        self._show_views(groups)
+        for slot, gradient in self.stretch.gradients.items():
+            tensor, storage = self.slots[slot], gradient.after._storage
+            tensor._storage.fill(storage)  # as below
+            tensor._storage = storage
+            gradient.after = tensor
+            gradients.hold(gradient.parameter, tensor)
+        for alias, same in self.stretch.aliases:
+            tensor, storage = self.slots[alias.slot], self.slots[same]._storage
+            tensor._storage.fill(storage)  # for another thread that waits for it
+            tensor._storage = storage
+            self._outlives(alias, groups)
+        self._forget()
 
     def _forget(self) -> None:
         """Forgets the tensors of the period. ``later`` refers to the period, so only the garbage collector ends it."""
@@ -500,7 +520,7 @@ class PredictedPeriod:
         self.outside.clear()
         self._before.clear()
         self._numbers.clear()
-        self._replay = self._arrays = None
+        self.stretch = self._replay = self._arrays = None
 
     def _outlives(self, result: Result, groups: dict[int, Any]) -> None:
         tensor = self.slots[result.slot]
@@ -511,22 +531,16 @@ class PredictedPeriod:
 
     def _show_views(self, groups: dict[int, Any]) -> None:
         """Makes the views that outlive the period views of the results whose elements they show."""
-        if not self.stretch.views:
-            return
-        outer, hooks_of_thread.state = hooks_of_thread.state, (False, ())
-        try:
-            for result, base in self.stretch.views:
-                tensor, root = self.slots[result.slot], self.slots[base]
-                geometry, placeholder = self.stretch.geometries[result.slot], tensor._storage
-                view = dispatch.call("as_strided", root._alias(root.shape), *geometry)
-                tensor._storage = view._storage
-                view._storage.version = result.version
-                if getrefcount(placeholder) > 2:  # another thread that waits takes the memory of the placeholder
-                    view._storage.materialize()
-                    placeholder.fill(view._storage)
-                self._outlives(result, groups)
-        finally:
-            hooks_of_thread.state = outer
+        for result, base in self.stretch.views:
+            tensor, root = self.slots[result.slot], self.slots[base]
+            geometry, placeholder = self.stretch.geometries[result.slot], tensor._storage
+            view = dispatch.call("as_strided", root._alias(root.shape), *geometry)
+            tensor._storage = view._storage
+            view._storage.version = result.version
+            if getrefcount(placeholder) > 2:  # another thread that waits takes the memory of the placeholder
+                view._storage.materialize()
+                placeholder.fill(view._storage)
+            self._outlives(result, groups)
 
     def _restore(self) -> None:
         """Takes back what parts have written and drawn, before their calls run again one by one."""

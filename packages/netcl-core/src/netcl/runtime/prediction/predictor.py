@@ -1,7 +1,8 @@
 """The predictor of a thread: it logs the periods of a loop, predicts their calls, and computes what was predicted.
 
-A period goes from one step of an optimizer to the next. What follows the steps of one optimizer is a ``Place``: a
-program with two optimizers has two. A place waits for ``_WARM`` periods, logs two, and predicts the next ones.
+A period goes from one step of an optimizer to the next, or from one call of a module without gradients to the next.
+What follows the steps of one optimizer, or begins with calls of one module, is a ``Place``: a program with two
+optimizers has two. A place waits for ``WARM`` periods, logs two, and predicts the next ones.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from netcl.core import config
@@ -28,16 +30,16 @@ from netcl.runtime.prediction.call_log import (
 from netcl.runtime.prediction.calls import Unpredictable, run_call
 from netcl.runtime.prediction.place import FAILURES, Place
 from netcl.runtime.prediction.predicted_period import MISS, PredictedPeriod
-from netcl.runtime.prediction.report import Report
+from netcl.runtime.prediction.report import WARM, Report
 from netcl.runtime.prediction.stretch import Stretch, alike, find_numbers, selection_of
 
 PLACES = "_predicted_places"  # the attribute of an optimizer; copies have none
 
 __all__ = ["PLACES", "ThreadPredictor"]
 
-_WARM = 8  # periods of a place that run op by op before they are logged
 _PLAIN = frozenset((int, float, bool, str, type(None)))
 _LOGS = 6  # periods in a row that are logged until two are alike
+_LEAST_CALLS = 24  # of a period without a step of an optimizer: a replay's own time is that of so many
 # Errors of a capture. The calls that it repeats have raised none, so the program must not see them.
 _FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, NetclError, RuntimeError, TypeError, ValueError)
 
@@ -57,6 +59,7 @@ class ThreadPredictor:
         self._logging = False  # a call is run and logged
         self.postponed: bool = False  # the function that takes the step has more to do
         self._due: tuple[Any, Any] | None = None  # the owner and the engine of a period that ends in that call
+        self._modules: dict[int, Place] = {}  # the places of modules, by their identity
 
     @property
     def _place(self) -> Place | None:
@@ -239,14 +242,14 @@ class ThreadPredictor:
         if owner is None or config.get("REPLAY") == "off":
             self._place_ref = None
             return
-        place = self._place_of(owner)
+        place = self._modules.get(id(owner)) or self._place_of(owner)
         self._place_ref = weakref.ref(place)
         place.periods += 1
         if early is not None and early.calls and early.engine is engine and place.periods == 1:
             with suppress(*_FAULTS):
                 early.close()
                 place.before = early
-        warm = 1 if self._hinted or config.get("REPLAY") == "early" else _WARM
+        warm = 1 if self._hinted or config.get("REPLAY") == "early" else WARM
         if place.refused or place.periods < max(place.resumes, warm):
             return
         if place.stretch is not None and place.change is not None:
@@ -265,6 +268,17 @@ class ThreadPredictor:
         else:
             place.refused = True
             self._report.causes["no two periods alike"] += 1
+
+    def repetition(self, module: Any, engine: Any) -> None:
+        """Ends a period with a call of ``module`` that begins the next one, if the program has no other loop there."""
+        if self._logging or self.postponed:
+            return
+        place = self._modules.get(id(module))
+        if place is None:  # the calls so far have been counted
+            owner = weakref.ref(module, partial(_forget_place, self._modules, id(module)))
+            place = self._modules[id(module)] = Place(owner)
+            place.periods = WARM
+        self.boundary(module, engine)
 
     def _place_of(self, owner: Any) -> Place:
         """Returns the place of this thread after the steps of ``owner``, which keeps it: a stretch refers to its owner,
@@ -334,6 +348,8 @@ class ThreadPredictor:
                 selection = None if before is None else selection_of(before, log)
                 if selection is not None:
                     place.select(selection)
+                elif self._is_short(place, log):
+                    place.refused = True
                 elif before is not None and alike(before, log):
                     _release_cached(log.engine)  # the capture has memory of its own
                     place.is_new = True
@@ -348,6 +364,10 @@ class ThreadPredictor:
                 place.select(selection_found.target)
             except _FAULTS as error:
                 self._refuse(str(error))
+
+    def _is_short(self, place: Place, log: PeriodLog) -> bool:
+        """Returns True for a period of a module's place that takes longer to replay than its calls take."""
+        return place in self._modules.values() and len(log.calls) < _LEAST_CALLS and config.get("REPLAY") != "early"
 
     def _start(self) -> None:
         record, hooks = hooks_of_thread.state
@@ -371,8 +391,18 @@ class ThreadPredictor:
 
     def _note(self, pending: PredictedPeriod) -> None:
         place = self._place
-        if place is not None:
+        if place is not None and not pending.committed:
             place.note(pending)
+
+    def flush(self) -> None:
+        """Computes a period that is predicted to its end: the program waits for the device."""
+        if self._pending is not None and self._pending.is_whole:
+            self._pending.materialize()
+
+
+def _forget_place(places: dict[int, Place], key: int, module: Any) -> None:
+    """Forgets the place of a module that is gone."""
+    places.pop(key, None)
 
 
 def _release_cached(engine: Any) -> None:

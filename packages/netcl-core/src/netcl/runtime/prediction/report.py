@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-__all__ = ["Report"]
+__all__ = ["WARM", "Report"]
+
+WARM = 8  # periods of a loop that run op by op before they are logged
 
 
 class Report:

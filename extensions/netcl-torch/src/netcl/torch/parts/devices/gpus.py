@@ -6,6 +6,7 @@ import threading
 from types import SimpleNamespace, TracebackType
 from typing import Any
 
+from netcl.autograd.prediction import flush
 from netcl.core import DeviceHandle, manager
 from netcl.core.engine.registry import engine_for
 from netcl.core.errors import DeviceNotFoundError
@@ -83,6 +84,7 @@ class device:
 
 def synchronize(device: Any = None) -> None:
     """Waits for the work of a GPU."""
+    flush()
     handle_of(device).queue.finish()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from netcl.autograd.prediction import flush
 from netcl.core import manager
 from netcl.torch.parts.devices.cuda import stream as stream
 
@@ -34,6 +35,7 @@ def set_device(device: Any) -> None:
 
 def synchronize(device: Any = None) -> None:
     """Waits for the work of the CPU device."""
+    flush()
     handle = manager.default("cpu")
     if handle is not None:
         handle.queue.finish()

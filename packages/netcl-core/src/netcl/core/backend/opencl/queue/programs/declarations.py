@@ -144,7 +144,8 @@ _OF_THE_LANGUAGE = frozenset(
     ["_Pragma", "__attribute__", "defined", "else", "for", "if", "return", "sizeof", "switch", "while"]
 )
 _TYPES = r"(?:float|double|half|u?(?:char|short|int|long))(?:2|3|4|8|16)?"
-_CAST = re.compile(rf"as_{_TYPES}|{_TYPES}|__builtin_\w+|vec_type_hint|reqd_work_group_size|aligned|\w*_packed")
+_ATTRIBUTES = "vec_type_hint|reqd_work_group_size|ext_vector_type|aligned"
+_CAST = re.compile(rf"as_{_TYPES}|{_TYPES}|__builtin_\w+|{_ATTRIBUTES}|\w*_packed")
 
 
 def unknown(source: str) -> set[str]:
