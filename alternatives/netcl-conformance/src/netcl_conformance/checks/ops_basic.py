@@ -60,6 +60,12 @@ def _same(name: str, found: Any, wanted: Any) -> None:
 
 
 @check("ops-basic")
+def ops_lists_no_name_outside_the_contract() -> None:
+    outside = [name for name in ops.__all__ if f"netcl.ops.{name}" not in contract().names]
+    assert not outside, f"the layers above read each name of netcl.ops.__all__; not in the contract: {outside}"
+
+
+@check("ops-basic")
 def special_values_are_those_of_numpy() -> None:
     faults = []
     with np.errstate(all="ignore"):

@@ -17,8 +17,8 @@ for _name in ("cast", "mod", "mode", "unique", "unique_consecutive", "permutatio
     TABLE[_name].domain = Domain(gradient=False)
 
 _HIDDEN = {
-    "attention", "attention_weights", "batch_normalized", "binomial", "dropout_mask", "index", "poisson",
-    "strided_slice", "torch_gradient", "transfer",
+    "attention", "attention_weights", "batch_normalized", "binomial", "dropout_mask", "igamma", "igammac", "index",
+    "poisson", "strided_slice", "torch_gradient", "transfer",
 }  # fmt: skip
 
 
