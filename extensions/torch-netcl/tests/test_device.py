@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from test_registration import output_of
 from torch import nn
 
 
@@ -240,9 +241,18 @@ def test_accelerator_and_module() -> None:
     with torch.ocl.device(0), pytest.raises(RuntimeError, match="NETCL_DEVICE"):
         torch.ocl.set_device(1)
     assert torch.float32 in torch.accelerator.get_device_capability()["supported_dtypes"]
-    for name in ("get_memory_info", "max_memory_reserved"):
-        with pytest.raises(NotImplementedError, match="torch.ocl.memory_allocated"):
-            getattr(torch.accelerator, name)()
+    for place in (torch.accelerator, torch.accelerator.memory):
+        for name in ("get_memory_info", "max_memory_reserved"):
+            with pytest.raises(NotImplementedError, match="torch.ocl.memory_allocated"):
+                getattr(place, name)()
+
+
+@pytest.mark.parametrize("place", ["torch.accelerator", "torch.accelerator.memory"])
+def test_no_call_of_the_allocator_in_cpp_is_left(place: str) -> None:
+    calls = "empty_cache empty_host_cache memory_stats memory_allocated memory_reserved reset_peak_memory_stats"
+    names = [name for name in calls.split() if hasattr(eval(place), name)]
+    body = "".join(f"; {place}.{name}()" for name in names)  # in a process that PyTorch may end
+    assert output_of(f"import torch; torch.ones(2, device='ocl'){body}; print('end')").strip() == "end"
 
 
 def test_safetensors_puts_tensors_on_device_0(tmp_path: Path) -> None:

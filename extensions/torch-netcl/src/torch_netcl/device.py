@@ -116,11 +116,14 @@ def _follow_modules() -> None:
 def _follow_accelerator() -> None:
     """Makes ``torch.accelerator`` ask this module where PyTorch asks an allocator in C++, which there is none."""
     names = "empty_cache get_device_capability max_memory_allocated memory_allocated memory_reserved memory_stats"
-    for name in (*names.split(), "synchronize", "reset_peak_memory_stats"):
-        setattr(torch.accelerator, name, _asking(globals()[name], getattr(torch.accelerator, name, None)))
-    for name in ("get_memory_info", "max_memory_reserved", "reset_accumulated_memory_stats"):
-        if hasattr(torch.accelerator, name):
-            setattr(torch.accelerator, name, _asking(_unknown, getattr(torch.accelerator, name)))
+    follow = dict.fromkeys((*names.split(), "synchronize", "reset_peak_memory_stats"), "")
+    follow |= {"empty_host_cache": "empty_cache"}  # PyTorch's ends the process
+    follow |= dict.fromkeys(("get_memory_info", "max_memory_reserved", "reset_accumulated_memory_stats"), "_unknown")
+    for place in (torch.accelerator, getattr(torch.accelerator, "memory", None)):
+        for name, own in follow.items():
+            whole = getattr(place, name, None)
+            if whole is not None or (place is torch.accelerator and not own):
+                setattr(place, name, _asking(globals()[own or name], whole))
 
 
 def _asking(own: Any, whole: Any) -> Any:
