@@ -429,9 +429,12 @@ _SIGNATURES: dict[str, dict[str, str]] = {
     "netcl.runtime.prediction": {
         "boundary": "(owner, engine)",
         "event": "(function)",
+        "flush": "()",
         "hint": "(engine=None)",
         "postponing": "(ends=True)",
+        "repetition": "(module, args)",
         "settle": "(cause, reads=False)",
+        "trained": "()",
     },
     "netcl.runtime.staging": {
         "Pending": "",

@@ -19,8 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 if TYPE_CHECKING or "prediction" in LEVELS:
     from netcl.core.graph.trace import force
-    from netcl.core.process.hook_stack import flush
-    from netcl.runtime.prediction import boundary, event, hint, postponing, repetition, settle, trained
+    from netcl.runtime.prediction import boundary, event, flush, hint, postponing, repetition, settle, trained
 else:
 
     def event(function: F) -> F:

@@ -18,11 +18,11 @@ from typing import Any
 
 from netcl.core import config
 from netcl.core.engine.recording import open_here
-from netcl.core.process.hook_stack import event, is_passed, settle
+from netcl.core.process.hook_stack import event, flush, is_passed, settle
 from netcl.core.storage.data import TensorData
 from netcl.runtime.prediction.report import WARM, Report
 
-__all__ = ["boundary", "event", "hint", "postponing", "repetition", "report", "settle", "trained"]
+__all__ = ["boundary", "event", "flush", "hint", "postponing", "repetition", "report", "settle", "trained"]
 
 _OTHERS = 64  # calls of another module after which one that was not called no more repeats the loop
 
