@@ -20,6 +20,9 @@ from netcl.runtime.prediction import report
 from netcl.runtime.stream import Stream
 
 
+pytestmark = pytest.mark.level("capture")
+
+
 def network(width: int = 8, depth: int = 8) -> nn.Sequential:
     nc.manual_seed(3)
     layers: list[Any] = []

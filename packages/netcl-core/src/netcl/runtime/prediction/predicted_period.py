@@ -433,12 +433,13 @@ class PredictedPeriod:
     def _begun(self) -> Replay:
         """Begins the replay; notes what has to be restored if it is not ended."""
         self._offset = default_generator.offset
-        self._replay = self.stretch.begin()
+        replay: Replay = self.stretch.begin()
+        self._replay = replay
         for tensor in self.stretch.captured.written_early:
             before = tensor.engine.empty(tensor.shape, tensor.dtype)
             assign(before, tensor)
             self._before.append((tensor, before, tensor._storage.version))
-        return self._replay
+        return replay
 
     def _run(self, replay: Replay, until: int) -> None:
         for part in range(self._part, until):
