@@ -19,7 +19,6 @@ from netcl.core.errors import ShapeError
 from netcl.runtime.prediction import report
 from netcl.runtime.stream import Stream
 
-
 pytestmark = pytest.mark.level("capture")
 
 
