@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,13 @@ from netcl.runtime.prediction import report
 from netcl.runtime.stream import Stream
 
 pytestmark = pytest.mark.level("capture")
+
+
+@pytest.fixture(autouse=True)
+def predicting() -> Iterator[None]:
+    """Predicts in a run of the suite without prediction, too."""
+    with config.override(REPLAY=None) if config.get("REPLAY") == "off" else nullcontext():
+        yield
 
 
 def network(width: int = 8, depth: int = 8) -> nn.Sequential:
