@@ -144,9 +144,12 @@ def test_numbers_that_are_not_finite_have_the_products_of_floats(handle, name, i
             x[1, 40:42] = value
             found = ops.packed_linear(Tensor.from_host(x), w).numpy()
             with np.errstate(over="ignore", invalid="ignore"):
-                exact = x @ numbers.astype(np.float32).T
+                exact = (x[:, None] * numbers.astype(np.float32)).sum(-1)
             close(found[0], exact[0], NEAR)
-            np.testing.assert_allclose(found[1], exact[1], rtol=1e-5)
+            # Two products beyond float32 with other signs are NaN, or infinite if one is added before it is rounded.
+            either = np.isnan(exact[1]) & np.isfinite(value)
+            assert not np.isfinite(found[1][either]).any()
+            np.testing.assert_allclose(found[1][~either], exact[1][~either], rtol=1e-5)
 
 
 def around(x, numbers, norm=None, bias=None, residual=None, gate="", eps=1e-6):
