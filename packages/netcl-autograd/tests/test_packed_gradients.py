@@ -10,6 +10,8 @@ from netcl.autograd.compiler import jit_compile
 from netcl.autograd.compiler.training_step import compile_training_step
 from netcl.core import Tensor, packed
 
+pytestmark = pytest.mark.level("packed")
+
 RNG = np.random.default_rng(0)
 
 

@@ -16,6 +16,8 @@ from netcl.core.ops_table.dispatch import call
 from netcl.core.ops_table.records import call_key
 from netcl.core.ops_table.table import TABLE
 
+pytestmark = pytest.mark.level("programs")
+
 RNG = np.random.default_rng(0)
 Work = Callable[[Tensor, Tensor, Tensor], Tensor]
 OPS: dict[str, Work] = {
