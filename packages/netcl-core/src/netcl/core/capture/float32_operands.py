@@ -1,9 +1,9 @@
 """Casts between float32 and a half type in a captured step, as part of the contraction that reads or writes the tensor.
 
-Under autocast a product reads casts of parameters, and their gradients are cast back: two passes over each parameter.
-A kernel that packs its operands rounds them on the way, so the contraction is given the float32 tensor itself, and
-writes its result, rounded, as float32. The numbers are the same. Casts of small tensors stay: they are one launch
-together, and the kernels read what they make in place.
+Under autocast a product reads casts of parameters, and their gradients are cast back: two passes over each parameter. A
+kernel that packs its operands rounds them on the way, so the contraction is given the float32 tensor itself. Kernels of
+CPUs and GPUs write their result, rounded, as float32. The numbers are the same. Casts of small tensors stay: they are
+one launch together, and the kernels read what they make in place.
 """
 
 from __future__ import annotations
