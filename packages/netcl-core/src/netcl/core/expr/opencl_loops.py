@@ -20,6 +20,7 @@ from netcl.core.expr.scopes import Axes, Layout, Scope, vectorizable
 
 TREES = 4  # reductions of a group's work-items that share barriers, and take local memory at once
 UNROLLED = 4  # places of a row of several axes whose loads are under way together
+PIECES = 8  # pieces of a large sum whose loads are under way together on a GPU
 STRIP = 2048  # most elements along the last axis that a CPU's work-item carries through a reduction of other axes
 
 
@@ -336,14 +337,16 @@ class LoopWriter(ABC):
         short: bool = False,
     ) -> None:
         """Writes one loop with ``body(inner)`` inside, in blocks if it has careful sums, unless it is ``short`` enough
-        for one block. ``lane`` is the start of the work-items of a group.
+        for one block. ``lane`` is the start of the work-items of a group. A work-item of a GPU that adds pieces alone
+        has one loop without blocks, of which the compiler loads several pieces ahead.
         """
         careful = [sum_ for sum_ in sums if sum_.careful]
         blocks = Scope(scope, frozenset(), scope.vector, strip=scope.strip) if careful else scope
         inner.parent = blocks
         body(inner)
         start, stop = low, high
-        if careful and not short:
+        single = bool(careful) and self.layout.block == 1 and not (self.layout.cpu or lane)
+        if careful and not short and not single:
             start, stop = self.name("block"), self.name("stop")
             blocks.add(f"{self.place} {stop} = min({start} + {self.layout.block * step}, {high});", each=False)
         lanes = sums[0].lanes if sums else 1
@@ -355,19 +358,20 @@ class LoopWriter(ABC):
             blocks.add(sum_.each(f"{sum_.term} = 0.0f;"), each=sum_.vector)
         if self.layout.cpu and (short or any(_ordered(sum_) for sum_ in sums)):
             blocks.add(c.SHORT_LOOP if short else c.ORDERED_LOOP, each=False)
-        blocks.block(head, inner)
+        blocks.block("" if single else head, inner)
         if not careful:
             return
         for sum_ in careful:
             width = self.width if sum_.vector else 1
             text = c.exact_sum(sum_.member.dtype, width, sum_.total, sum_.error, sum_.term)
             blocks.add(sum_.each(text), each=sum_.vector)
-        scope.block(
-            ""
-            if short
-            else f"for ({self.place} {start} = {low}; {start} < {high}; {start} += {self.layout.block * step})",
-            blocks,
-        )
+        if single:
+            scope.add(f"#pragma unroll {PIECES}", each=False)
+        elif short:
+            head = ""
+        else:
+            head = f"for ({self.place} {start} = {low}; {start} < {high}; {start} += {self.layout.block * step})"
+        scope.block(head, blocks)
 
     def stretch(
         self,
