@@ -294,7 +294,7 @@ class RNNBase(_Weights):
         narrow = product.dtype if product.dtype in ("float16", "bfloat16") else None
         arguments: list[Any] = [product, weight, state[0], bias, state[1] if self.states > 1 else None, project]
         if narrow:
-            arguments = [None if t is None else ag.cast(t, dtype="float32") for t in arguments]
+            arguments = [ag.cast(t, dtype="float32") if t is not None and t.dtype == narrow else t for t in arguments]
         product, weight, first, bias, cell, project = arguments
         if project is not None:
             product, weight, first = self._unprojected(product, weight, first, project, reverse)
