@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from netcl.core.capture.copies import Walk, composed
 from netcl.core.device import device
 from netcl.core.layout import contiguous_strides
 from netcl.core.storage.views import Geometry
+from netcl.core.testing import masked
+from netcl.profiling.trace import profile
 from netcl.runtime.capture import capture
 
 
@@ -102,3 +105,61 @@ def test_replays_have_the_bits_of_eager_calls(engine: Any, function: Any, launch
             pairs = zip(replayed, wanted) if isinstance(wanted, tuple) else [(replayed, wanted)]
             for one, other in pairs:
                 assert one.numpy().tobytes() == other.numpy().tobytes()
+
+
+def _cast_then_copied(x: Tensor, half: str) -> Tensor:
+    summed = ops.cumsum(x, 2)  # no expression, which the cast would be fused with
+    return ops.sum(ops.permute(summed.to(half), (1, 0, 2)), 2)
+
+
+def _copied_then_cast(x: Tensor, half: str) -> Tensor:
+    return ops.cumsum(ops.permute(x.to(half), (1, 0, 2)).to("float32"), 2)
+
+
+def _tiles(x: Tensor, half: str) -> Tensor:
+    return ops.sum(ops.permute(ops.cumsum(x, 2).to(half), (2, 1, 0)), 2)
+
+
+def _cast_read_besides(x: Tensor, half: str) -> Tensor:
+    narrow = ops.cumsum(x, 2).to(half)
+    return ops.add(ops.sum(ops.permute(narrow, (1, 0, 2)), 2), ops.permute(ops.sum(narrow, 2), (1, 0)))
+
+
+def _source_written_between(x: Tensor, half: str) -> Tensor:
+    summed = ops.cumsum(x, 2)
+    narrow = summed.to(half)
+    summed.mul_(3.0)
+    return ops.add(ops.sum(ops.permute(narrow, (1, 0, 2)), 2), ops.sum(ops.permute(summed, (1, 0, 2)), 2))
+
+
+@pytest.mark.parametrize("half", ["bfloat16", "float16"])
+@pytest.mark.parametrize("shape", [(3, 5, 24), (3, 5, 7), (2, 40, 33)], ids=str)
+@pytest.mark.parametrize(
+    ("function", "conversions"),
+    [
+        (_cast_then_copied, 1),
+        (_copied_then_cast, 1),
+        (_tiles, 1),
+        (_cast_read_besides, 0),
+        (_source_written_between, 0),
+    ],
+)
+def test_copies_of_gpus_convert(
+    handle: Any, function: Any, conversions: int, shape: tuple[int, ...], half: str
+) -> None:
+    values = np.random.default_rng(2).standard_normal(shape).astype(np.float32) * 100
+    values.ravel()[:4] = (np.nan, np.inf, -np.inf, 1e-40)
+    is_opencl = handle.backend != "cpu"
+    gpu: Any = masked(handle, is_cpu=False) if is_opencl else nullcontext(handle)
+    with gpu as place, device(place):
+        x = Tensor.from_host(values)
+        captured = capture(lambda x: function(x, half), x)
+        replayed, wanted = captured.replay(x).numpy(), function(x, half).numpy()
+        np.testing.assert_array_equal(np.isnan(replayed), np.isnan(wanted))
+        numbers = ~np.isnan(wanted)
+        assert replayed[numbers].tobytes() == wanted[numbers].tobytes()
+        if is_opencl:
+            with profile() as replay:
+                captured.replay(x)
+            copies = [launch.sizes[:2] for launch in replay.launches if launch.name.startswith("copy_")]
+            assert sum(source.nbytes != result.nbytes for source, result in copies) == conversions

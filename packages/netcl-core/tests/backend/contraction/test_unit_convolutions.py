@@ -79,6 +79,27 @@ def test_float32_is_refused(gpu: Any) -> None:
         conv.conv(gpu, "forward", x, w, **OPTIONS, variant="mma_twin")
 
 
+@pytest.mark.parametrize("half", ["bfloat16", "float16"])
+def test_filters_and_their_gradient_may_be_float32(gpu: Any, half: str) -> None:
+    """Filters are rounded as they are laid out; the gradient is rounded to the half type and stored as float32."""
+    from netcl.core.backend.opencl.contraction import conv
+
+    rng = np.random.default_rng(4)
+    x, w, grad = (gpu.tensor(rng.standard_normal(size).astype(np.float32), "float32") for size in SIZES)
+    narrow_x, narrow_w, narrow_grad = (gpu.tensor(each.numpy(), half) for each in (x, w, grad))
+    plain = calls(gpu, narrow_x, narrow_w, narrow_grad)
+    operand = {"forward": narrow_x, "grad_input": narrow_grad}
+    for kind in ("forward", "grad_input", "grad_weight"):
+        is_weight = kind == "grad_weight"
+        a, b = (narrow_x, narrow_grad) if is_weight else (operand[kind], w)
+        shape = {"forward": None, "grad_input": x.shape, "grad_weight": w.shape}[kind]
+        roles = gpu.float32_roles("conv", (kind, a, b), half, {**OPTIONS, "shape": shape})
+        assert roles == (False, not is_weight, is_weight)
+        result = conv.conv(gpu, kind, a, b, shape=shape, **OPTIONS, half=half, wide=is_weight)
+        assert result.dtype == ("float32" if is_weight else half)
+        np.testing.assert_array_equal(result.numpy(), plain[kind]().numpy().astype(np.float32))
+
+
 def test_an_epilogue_reads_operands_at_the_pixels_of_images(gpu: Any) -> None:
     """A value for each channel and one for each result."""
     x, w, _ = operands(gpu)

@@ -1,5 +1,6 @@
 """Copy propagation in a captured step: a strided copy of a strided copy (such as a slice with permuted axes, or a
-permuted gradient written into a block of a larger one) reads what the first copy has read.
+permuted gradient written into a block of a larger one) reads what the first copy has read. On a GPU a copy also does
+the work of a cast before or after it, if no expression could.
 """
 
 from __future__ import annotations
@@ -7,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from netcl.core.graph.call import LoggedCall, Ref
+from netcl.core.capture.casts import Cast, cast_of
+from netcl.core.graph.call import LoggedCall, Ref, is_expression, without_dead_calls
 from netcl.core.layout import contiguous_strides
 from netcl.core.storage.views import Geometry
 
-__all__ = ["Walk", "composed", "with_composed_copies"]
+__all__ = ["Walk", "composed", "with_composed_copies", "with_converting_copies"]
 
 _Key = tuple[int, int]
+_FUSED = ("run", "matmul", "conv")  # calls that a cast of their result is fused with
 
 
 class _Source(NamedTuple):
@@ -56,6 +59,91 @@ def with_composed_copies(calls: Sequence[LoggedCall], kept: Iterable[int]) -> li
     return rewritten
 
 
+def with_converting_copies(
+    engine: Any, calls: Sequence[LoggedCall], live: Iterable[int], outside: Iterable[int]
+) -> list[LoggedCall]:
+    """Returns the calls; copies in them read the source of a cast, or write the result of a cast, where only the copy
+    and the cast read what is between the two, and copies of ``engine`` convert. A cast that could be fused with an
+    expression or an epilogue stays. Dead calls go, but casts and copies that this made dead are still there.
+    """
+    if not getattr(engine, "converts_copies", False):
+        return list(calls)
+    calls = without_dead_calls(calls, {*live, *outside})
+    log, rewritten = _Log(calls, {*live, *outside}), list(calls)
+    for at, call in enumerate(calls):
+        cast = cast_of(at, call)
+        if cast is None or prod(cast.result.shape) >= 1 << 31:
+            continue
+        after = log.only_reader(cast.result)
+        before = log.maker(cast.source)
+        if after is not None and log.is_copy(after) and (before is None or calls[before].method not in _FUSED):
+            if log.is_unwritten(cast.source, at, after):
+                rewritten[after] = _reading(calls[after], cast.source)
+        elif before is not None and log.is_copy(before) and _is_whole(calls[before]):
+            source = calls[before].args[0]
+            readers = log.readers(cast.result)
+            alone = log.only_reader(cast.source) == at and not any(is_expression(calls[reader]) for reader in readers)
+            if alone and rewritten[before] is calls[before] and log.is_unwritten(source, before, at):
+                rewritten[at] = _writing(calls[before], cast)
+    return rewritten
+
+
+class _Log:
+    """The readers and writers of values among ``calls``; tensors with numbers in ``kept`` are needed besides."""
+
+    def __init__(self, calls: Sequence[LoggedCall], kept: set[int]) -> None:
+        self._calls = calls
+        self._kept = kept
+        self._readers: dict[_Key, list[int]] = {}
+        self._writers: dict[int, list[int]] = {}
+        self._makers: dict[_Key, int] = {}
+        versions: dict[int, int] = {}
+        for at, call in enumerate(calls):
+            for key in call.reads:
+                self._readers.setdefault(key, []).append(at)
+            for number in call.writes:
+                self._writers.setdefault(number, []).append(at)
+            versions.update((number, versions.get(number, 0) + 1) for number in call.writes)
+            versions.update(call.makes)
+            self._makers.update({(number, versions[number]): at for number in call.writes})
+
+    def readers(self, ref: Ref) -> list[int]:
+        """Returns the numbers of the calls that read the value."""
+        return self._readers.get((ref.number, ref.version), [])
+
+    def only_reader(self, ref: Ref) -> int | None:
+        """Returns the number of the call that alone needs the value; None if there are others, or none."""
+        readers = self.readers(ref)
+        return readers[0] if len(readers) == 1 and ref.number not in self._kept else None
+
+    def maker(self, ref: Ref) -> int | None:
+        """Returns the number of the call that has made the value; None if it is from outside."""
+        return self._makers.get((ref.number, ref.version))
+
+    def is_copy(self, at: int) -> bool:
+        """True if a call is a copy between tensors of one dtype that nothing else demands."""
+        call = self._calls[at]
+        return call.method == "copy" and not call.kept and call.args[0].dtype == call.args[1].dtype
+
+    def is_unwritten(self, ref: Ref, first: int, last: int) -> bool:
+        """True if nothing writes the tensor of ``ref`` between two calls."""
+        return not any(first < writer < last for writer in self._writers.get(ref.number, ()))
+
+
+def _reading(call: LoggedCall, source: Ref) -> LoggedCall:
+    """Returns the copy ``call`` from ``source``."""
+    old = call.args[0]
+    reads = (call.reads - {(old.number, old.version)}) | {(source.number, source.version)}
+    return replace(call, args=(source, *call.args[1:]), reads=reads)
+
+
+def _writing(call: LoggedCall, cast: Cast) -> LoggedCall:
+    """Returns the copy ``call`` into the result of ``cast``, a new tensor."""
+    source, result = call.args[0], cast.result
+    reads, writes = frozenset(((source.number, source.version),)), frozenset((result.number,))
+    return replace(call, args=(source, result), results=result, reads=reads, writes=writes)
+
+
 def _others(calls: Sequence[LoggedCall]) -> set[_Key]:
     """Returns the values that other calls than copies read, and the targets of copies."""
     others = set()
@@ -89,10 +177,7 @@ def _composed(call: LoggedCall, first: _Source) -> LoggedCall:
         return call
     shape, strides, offset = walk.geometry
     read = {"shape": shape, "source_strides": strides, "source_offset": offset}
-    named = {**call.kwargs, **read, "out_strides": walk.out_strides}
-    old, ref = call.args[0], first.ref
-    reads = (call.reads - {(old.number, old.version)}) | {(ref.number, ref.version)}
-    return replace(call, args=(ref, *call.args[1:]), kwargs=named, reads=reads)
+    return _reading(replace(call, kwargs={**call.kwargs, **read, "out_strides": walk.out_strides}), first.ref)
 
 
 def composed(first: Geometry, walk: Walk) -> Walk | None:

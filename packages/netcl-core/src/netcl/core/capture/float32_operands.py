@@ -2,8 +2,9 @@
 
 Under autocast a product reads casts of parameters, and their gradients are cast back: two passes over each parameter. A
 kernel that packs its operands rounds them on the way, so the contraction is given the float32 tensor itself. Kernels of
-CPUs and GPUs write their result, rounded, as float32. The numbers are the same. Casts of small tensors stay: they are
-one launch together, and the kernels read what they make in place.
+CPUs and GPUs write their result, rounded, as float32. The numbers are the same. On CPUs casts of small tensors stay:
+they are one launch together, and the kernels read what they make in place. On GPUs that launch takes as long as it has
+tensors.
 """
 
 from __future__ import annotations
@@ -11,21 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
+from netcl.core.capture.casts import HALVES, Cast, cast_of
 from netcl.core.dtypes import canonical
-from netcl.core.expr import Load, cast
-from netcl.core.graph.call import LoggedCall, Ref, is_expression, run_arguments, tensors_in
+from netcl.core.graph.call import LoggedCall, Ref, is_expression, tensors_in
 from netcl.core.graph.schedule import SMALL
 
-_HALVES = ("float16", "bfloat16")
 _CONTRACTIONS = ("matmul", "conv")
-
-
-class _Cast(NamedTuple):
-    at: int  # the number of the call
-    source: Ref
-    result: Ref
 
 
 def with_float32_operands(
@@ -38,28 +32,29 @@ def with_float32_operands(
     roles = getattr(engine, "float32_roles", None)
     if roles is None:
         return list(calls)
-    rewriting = _Rewriting(calls, set(live), set(outside))
+    rewriting = _Rewriting(calls, set(live), set(outside), SMALL if engine.target.is_cpu else 0)
     rewritten = [rewriting.contraction(at, call, roles) for at, call in enumerate(calls)]
     return [call for at, call in enumerate(rewritten) if at not in rewriting.replaced]
 
 
 class _Rewriting:
-    def __init__(self, calls: Sequence[LoggedCall], live: set[int], outside: set[int]) -> None:
+    def __init__(self, calls: Sequence[LoggedCall], live: set[int], outside: set[int], small: int) -> None:
         self._calls = calls
         self._live = live
         self._outside = outside
+        self._small = small
         self._writes: dict[int, list[int]] = {}  # by storage: the numbers of the calls that write it
         self._readers: dict[tuple[int, int], list[int]] = {}
-        self._casts: dict[tuple[int, int], _Cast] = {}  # to a half type, by their result
-        self._back: dict[tuple[int, int], _Cast] = {}  # to float32, by their source
+        self._casts: dict[tuple[int, int], Cast] = {}  # to a half type, by their result
+        self._back: dict[tuple[int, int], Cast] = {}  # to float32, by their source
         self.replaced: set[int] = set()  # casts with results that contractions write
         for at, call in enumerate(calls):
             for number in call.writes:
                 self._writes.setdefault(number, []).append(at)
             for key in call.reads:
                 self._readers.setdefault(key, []).append(at)
-            cast_call = _cast_of(at, call)
-            if cast_call is not None and cast_call.result.dtype in _HALVES:
+            cast_call = cast_of(at, call)
+            if cast_call is not None and cast_call.result.dtype in HALVES:
                 self._casts[cast_call.result.number, cast_call.result.version] = cast_call
             elif cast_call is not None:
                 self._back[cast_call.source.number, cast_call.source.version] = cast_call
@@ -67,7 +62,7 @@ class _Rewriting:
     def contraction(self, at: int, call: LoggedCall, roles: Any) -> LoggedCall:
         """Returns the call, or one on float32 tensors if it is a contraction in a half type and has such tensors."""
         result = call.results
-        if call.method not in _CONTRACTIONS or not isinstance(result, Ref) or result.dtype not in _HALVES:
+        if call.method not in _CONTRACTIONS or not isinstance(result, Ref) or result.dtype not in HALVES:
             return call
         if call.kept or call.kwargs.get("out") is not None:
             return call
@@ -96,7 +91,7 @@ class _Rewriting:
         written since.
         """
         cast_call = self._casts.get((ref.number, ref.version)) if isinstance(ref, Ref) else None
-        if cast_call is None or cast_call.source.number not in self._outside or prod(ref.shape) <= SMALL:
+        if cast_call is None or cast_call.source.number not in self._outside or prod(ref.shape) <= self._small:
             return None
         if any(cast_call.at < write < at for write in self._writes.get(cast_call.source.number, ())):
             return None
@@ -115,26 +110,6 @@ class _Rewriting:
         readers = self._readers.get((made.number, made.version), ())
         alone = made.number in self._live or not any(is_expression(self._calls[reader]) for reader in readers)
         return made if own and (alone or prod(made.shape) <= SMALL) else None
-
-
-def _cast_of(at: int, call: LoggedCall) -> _Cast | None:
-    """Returns the cast that a call is, between float32 and a half type; None for any other."""
-    if not is_expression(call) or call.kept:
-        return None
-    outputs, inputs, scalars, _, out = run_arguments(call)
-    made = list(tensors_in(call.results))
-    if len(outputs) != 1 or len(inputs) != 1 or len(made) != 1 or scalars or any(out):
-        return None
-    source, result = inputs[0], made[0]
-    kinds = {source.dtype in _HALVES, result.dtype in _HALVES}
-    known = "float32" in (source.dtype, result.dtype)
-    plain = outputs[0] is cast(Load(0, source.dtype), result.dtype)
-    same = _size(source) == _size(result)
-    return _Cast(at, source, result) if kinds == {True, False} and known and plain and same else None
-
-
-def _size(ref: Ref) -> tuple[int, ...]:
-    return tuple(size for size in ref.shape if size != 1)
 
 
 __all__ = ["with_float32_operands"]

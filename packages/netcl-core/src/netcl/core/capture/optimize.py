@@ -9,10 +9,10 @@ from typing import Any
 
 from netcl.core.capture.call_log import CallLog
 from netcl.core.capture.constants import with_constants
-from netcl.core.capture.copies import with_composed_copies
+from netcl.core.capture.copies import with_composed_copies, with_converting_copies
 from netcl.core.capture.float32_operands import with_float32_operands
 from netcl.core.capture.scales import with_folded_scales
-from netcl.core.capture.unread import without_unread_gates
+from netcl.core.capture.unread import without_unread_gates, without_unread_inputs
 from netcl.core.engine.lasting import LastingValues
 from netcl.core.graph.call import LoggedCall
 from netcl.core.graph.fuse import Fusion, Rules
@@ -28,6 +28,7 @@ def fused_steps(
     """
     known = with_composed_copies(with_constants(calls, outside), {*live, *outside})
     rewritten = with_float32_operands(engine, known, {*live}, {*outside})
+    rewritten = with_converting_copies(engine, rewritten, {*live}, {*outside})
     target = getattr(engine, "target", None)
     return Fusion(rewritten, {*live}, Rules(target), {*outside}).steps()
 
@@ -40,7 +41,7 @@ def fused_parts(
     outside.
     """
     made: dict[int, Any] = {}
-    known = without_unread_gates(log.list, live)
+    known = without_unread_inputs(without_unread_gates(log.list, live))
     if folds is not None:
         known, made = with_folded_scales(known, folds, live)
     bounds = [0, *log.parts, len(known)]

@@ -115,6 +115,16 @@ def run_arguments(
     )
 
 
+def without_dead_calls(calls: Sequence[LoggedCall], live: set[int]) -> list[LoggedCall]:
+    """Returns the calls without dead ones: their results are not read."""
+    live_calls = []
+    for call in reversed(calls):
+        if call.kept or call.writes & live:
+            live_calls.append(call)
+            live.update(number for number, _ in call.reads)
+    return live_calls[::-1]
+
+
 def bound_call(call: LoggedCall) -> Bound:
     """Returns the program of a call of expressions, with its Refs and scalars."""
     outputs, inputs, scalars, shapes, _ = run_arguments(call)

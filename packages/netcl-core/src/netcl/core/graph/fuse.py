@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from netcl.core.dtypes import itemsize
 from netcl.core.expr import Reduce
 from netcl.core.expr.rewrite import walk
-from netcl.core.graph.call import LoggedCall, Ref, bound_call, is_expression, run_arguments, tensors_in
+from netcl.core.graph.call import (
+    LoggedCall,
+    Ref,
+    bound_call,
+    is_expression,
+    run_arguments,
+    tensors_in,
+    without_dead_calls,
+)
 from netcl.core.graph.epilogues import is_contraction, with_epilogue
 from netcl.core.graph.legality import alias, extend, has_same_bits, makes_sincos, pays, wide
 from netcl.core.graph.region import Fused, Region, fuse
@@ -73,7 +81,7 @@ class Fusion:
     """The groups of ``calls``; ``live`` are numbers needed afterwards, ``outside`` those written for others."""
 
     def __init__(self, calls: Sequence[LoggedCall], live: set[int], rules: Rules, outside: Iterable[int] = ()) -> None:
-        self._calls = calls = _without_dead_calls(calls, {*live, *outside})
+        self._calls = calls = without_dead_calls(calls, {*live, *outside})
         self._rules = rules
         self._live = live
         self._groups: list[_Group] = []
@@ -357,16 +365,6 @@ def _root(region: Region, value: int) -> int:
     """Returns the value that a value shares its storage with, as a reshape of it."""
     alias = region.values[value].alias
     return value if alias is None else _root(region, alias)
-
-
-def _without_dead_calls(calls: Sequence[LoggedCall], live: set[int]) -> list[LoggedCall]:
-    """Returns the calls without dead ones: their results are not read."""
-    live_calls = []
-    for call in reversed(calls):
-        if call.kept or call.writes & live:
-            live_calls.append(call)
-            live.update(number for number, _ in call.reads)
-    return live_calls[::-1]
 
 
 def _repeated(calls: Sequence[LoggedCall]) -> set[int]:

@@ -366,6 +366,11 @@ class OpenCLBackend(ForwardedCalls):
             return copy.planned(self, what)
         return gemm.planned(self, what) if isinstance(what, Product) else run.planned(self, what, args, scalars)
 
+    @property
+    def converts_copies(self) -> bool:
+        """True if ``copy`` converts between float32 and the half types: the kernels of GPUs do."""
+        return not traits(self).is_cpu
+
     def float32_roles(
         self, name: str, args: Sequence[Any], half: str, options: Mapping[str, Any]
     ) -> tuple[bool, bool, bool]:

@@ -38,6 +38,11 @@ def value_dtype(dtype: str) -> str:
     return dtype.removesuffix(_SUFFIX)
 
 
+def stored_dtype(dtype: str) -> str:
+    """Returns the dtype of the elements in memory: float32 if it is of an ``InFloat32``."""
+    return "float32" if dtype.endswith(_SUFFIX) else dtype
+
+
 def storage_text(dtype: str, vector: int = 1) -> str:
     """Returns the macros STORAGE (the type in memory), REAL (the type of arithmetic), and LOAD and STORE, which convert
     between them.
@@ -57,6 +62,14 @@ def storage_text(dtype: str, vector: int = 1) -> str:
     if vector > 1:
         lines += _vectors(dtype, real, vector)
     return "\n".join(lines) + "\n"
+
+
+def narrowing(dtype: str) -> str:
+    """Returns the function ``narrowed_bits``: the bits of a float that is rounded to the half type ``dtype``."""
+    if dtype == "float16":
+        statements = "ushort v; vstore_half_rte(x, 0, (half*)&v); return v;"
+        return f"static inline ushort narrowed_bits(const float x) {{ {statements} }}"
+    return f"{c.bfloat16_helper(1)}\nstatic inline ushort narrowed_bits(const float x) {{ return to_bfloat16(x); }}"
 
 
 def _rounding_text(dtype: str, vector: int) -> list[str]:

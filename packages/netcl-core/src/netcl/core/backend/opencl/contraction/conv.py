@@ -126,14 +126,18 @@ def float32_roles(
     **options: Any,
 ) -> tuple[bool, bool, bool]:
     """Returns three booleans, for both operands and the result of a convolution in ``half``: True if it may be stored
-    in float32, as weights and their gradient may. Images would be rounded at each read, once for each tap.
+    in float32, as weights and their gradient may on CPUs and on matrix units. Images would be rounded at each read,
+    once for each tap.
     """
     pads, whole = tuple(map(tuple, padding)), None if shape is None else tuple(shape)
     g, result, sizes = _described(kind, a.shape, b.shape, tuple(stride), pads, tuple(dilation), groups, whole)
-    if not traits(engine).is_cpu or algo is not None or result is None:
+    if algo is not None or result is None:
         return False, False, False
     p = Convolution(kind, g, half)
     variant = _requested(engine, p, sizes)
+    if not traits(engine).is_cpu:
+        is_on_unit = variant in UNITS
+        return False, is_on_unit and unit_convolution.reads_float32(g, kind), is_on_unit and kind == "grad_weight"
     if _algorithm(engine, p, variant)[0] == "contractions":
         parts = [replace(part.contraction, partial=kind == "grad_weight") for part in conv_plan(kind, g).parts]
         if not all(is_on_rows(_part_kernel(engine, c, variant)) for c in parts):

@@ -23,7 +23,8 @@ import numpy as np
 from netcl.core.backend.opencl.contraction.fused_epilogue import RESULT, FusedEpilogue
 from netcl.core.backend.opencl.contraction.matrix_unit import matrix_units
 from netcl.core.backend.opencl.contraction.partial_sums import Matrices, reduce_partials
-from netcl.core.backend.opencl.templates import divisor, source, struct, traits
+from netcl.core.backend.opencl.storage import narrowing, stored_dtype, value_dtype
+from netcl.core.backend.opencl.templates import divisor, filled_program, struct, traits
 from netcl.core.tuning.matrix_units import CHUNK, tile_of
 from netcl.core.tuning.problems import Contraction, Geometry, segmented
 from netcl.core.tuning.unit_table import HALVES, UnitTile
@@ -39,15 +40,19 @@ _MOVED = ((16, 256), (64, 64))  # the channels that a work-group moves, and thei
 
 
 @lru_cache(maxsize=64)
-def _operands_program(vector: int, other: int, channels: int = 64) -> str:
+def _operands_program(vector: int, other: int, channels: int = 64, rounded: str = "") -> str:
     """Returns the text of the kernel that lays out operands: images by so many pixels at once, and by so many elements
-    the other operand, for 0 filters; a work-group moves so many ``channels``.
+    the other operand, for 0 filters; a work-group moves so many ``channels``. Filters in float32 are ``rounded`` to
+    that half type.
     """
     defines = (
         ("ITEMS", _ITEMS), ("PIXELS", dict(_MOVED)[channels]), ("CHANNELS", channels), ("INNER", _INNER),
         ("VECTOR", vector), ("FILTERS", int(not other)), ("OTHER_VECTOR", other),
     )  # fmt: skip
-    return source(("division", "unit_operands"), defines)
+    stored = ["typedef ushort stored_other;", "#define ROUNDED(x) (x)"]
+    if rounded:
+        stored = ["typedef float stored_other;", narrowing(rounded), "#define ROUNDED(x) narrowed_bits(x)"]
+    return filled_program(("division", "unit_operands"), defines, {"other": "\n".join(stored)})
 
 
 def _vector(plane: int) -> int:
@@ -154,7 +159,7 @@ class _Layout(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _layout(padding: _Padding, other: _Filters | _Lines) -> _Layout:
+def _layout(padding: _Padding, other: _Filters | _Lines, rounded: str) -> _Layout:
     n, channels, high, wide = padding.shape
     plane, padded = high * wide, prod(padding.padded)
     begin = n * padding.inner * padded
@@ -168,7 +173,7 @@ def _layout(padding: _Padding, other: _Filters | _Lines) -> _Layout:
     )  # fmt: skip
     groups = -(-n * plane // dict(_MOVED)[moved]) * -(-padding.inner // moved) + borders + other.height * other.parts
     return _Layout(
-        _operands_program(_vector(plane), other.vector, moved), groups * _ITEMS,
+        _operands_program(_vector(plane), other.vector, moved, rounded), groups * _ITEMS,
         (form, np.int64(begin), np.int32(other.length), *other.arguments), begin + other.height * other.length, begin,
     )  # fmt: skip
 
@@ -186,7 +191,7 @@ def _laid_out(
     Raises ValueError if the elements do not have 16 bits.
     """
     _check_dtype(images)
-    layout = _layout(padding, rows)
+    layout = _layout(padding, rows, images.dtype if stored_dtype(other.dtype) == "float32" else "")
     out: TensorData = engine.empty((layout.size,), images.dtype)
     engine.launch(layout.text, "unit_operands", (layout.items,), (_ITEMS,), [images, other, out, *layout.numbers])
     return out, layout.begin
@@ -303,6 +308,11 @@ def _of_images(g: Geometry, kind: str) -> Contraction | None:
     )  # fmt: skip
 
 
+def reads_float32(g: Geometry, kind: str) -> bool:
+    """True if filters may be in float32: they are rounded to the half type of the images as they are laid out."""
+    return kind != "grad_weight" and _of_images(g, kind) is None
+
+
 def grad_weight(engine: Any, unit: str, g: Geometry, images: TensorData, grad: TensorData, out: TensorData) -> None:
     """Returns the gradient of the filters: a product over all results."""
     of_images = _of_images(g, "grad_weight")
@@ -321,7 +331,7 @@ def grad_weight(engine: Any, unit: str, g: Geometry, images: TensorData, grad: T
     lines = _Lines((g.batch, 0 if in_place else g.filters, plane), line)
     padding = _Padding((g.batch, g.channels, *g.size[1:]), (low_y, low_x), padded, inner)
     laid_out, begin = _laid_out(engine, images, padding, grad, lines)
-    sums: TensorData = engine.empty((g.filters, columns), out.dtype)
+    sums: TensorData = engine.empty((g.filters, columns), value_dtype(out.dtype))
     step = stride * inner
     c = Contraction(
         m=g.filters, k=(1, 1, g.batch, plane), n=(1, 1, 1, columns), a_row=plane if in_place else line,

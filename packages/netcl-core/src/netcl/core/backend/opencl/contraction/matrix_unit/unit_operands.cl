@@ -6,7 +6,10 @@
 // memory: a work-item loads VECTOR pixels, which divides high * wide, of two channels, and stores four channels of a pixel. The next
 // `borders` work-groups store zeros at all other places, each at those of ITEMS.
 //
-// The other operand becomes rows of `length` elements.
+// The other operand becomes rows of `length` elements. Its elements are of the type stored_other: floats that are ROUNDED to the
+// half type of the images, or as they are in `out`.
+
+${other}
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -40,17 +43,17 @@ typedef struct {
 typedef struct { long channels, inner, wide, across, row_step, channel_step, first_tap, tap_step; } filters;
 
 // A work-group writes INNER channels for all taps of row r.
-static inline void lay_out_other(__global const ushort* restrict other, __global ushort* restrict out, const int number, const int item,
-                                 const int length, const filters f) {
+static inline void lay_out_other(__global const stored_other* restrict other, __global ushort* restrict out, const int number,
+                                 const int item, const int length, const filters f) {
     const int inner = f.inner, parts = (inner + INNER - 1) / INNER, r = number / parts, c = number % parts * INNER + item % INNER;
     const int taps = length / inner, across = f.across;
     if (c >= inner) return;
-    __global const ushort* from = other + r * f.row_step + (c < f.channels ? c : 0) * f.channel_step + f.first_tap;
+    __global const stored_other* from = other + r * f.row_step + (c < f.channels ? c : 0) * f.channel_step + f.first_tap;
     __global ushort* to = out + (long)r * length + c;
     for (int tap = item / INNER; tap < taps; tap += ITEMS / INNER) {
         const int y = tap / across, x = tap - y * across;
         const bool there = c < f.channels && x < f.wide;
-        to[(long)tap * inner] = there ? from[(y * (int)f.wide + x) * (int)f.tap_step] : (ushort)0;
+        to[(long)tap * inner] = there ? ROUNDED(from[(y * (int)f.wide + x) * (int)f.tap_step]) : (ushort)0;
     }
 }
 #define LAY_OUT_OTHER(number) lay_out_other(other, out + begin, number, item, length, form)
@@ -75,7 +78,7 @@ static inline void lay_out_other(__global const ushort* restrict other, __global
 #define LAY_OUT_OTHER(number) lay_out_other(other, out + begin, number, item, length, g.images, others, other_plane)
 #endif
 
-$kernel [ITEMS, 1, 1] unit_operands(read ushort source, read ushort other, write ushort out, padded_images g,
+$kernel [ITEMS, 1, 1] unit_operands(read ushort source, read stored_other other, write ushort out, padded_images g,
         long begin, int length,
         filters form if FILTERS, int others if not FILTERS, divisor other_plane if not FILTERS) {
     __local uint square[PIXELS * PITCH] __attribute__((aligned(16)));

@@ -15,10 +15,12 @@ from netcl.core.backend.opencl import templates
 from netcl.core.backend.opencl.queue.plans.execution_plan import ExecutionPlan, Step
 from netcl.core.backend.opencl.queue.plans.noted_plan import run_planned
 from netcl.core.backend.opencl.queue.plans.planned_op import planned_op
+from netcl.core.backend.opencl.storage import stored_dtype
 from netcl.core.backend.opencl.templates import Traits, magic, per_work_item, struct, traits
-from netcl.core.dtypes import itemsize
+from netcl.core.dtypes import c_type, itemsize
 from netcl.core.engine.product import Copies
 from netcl.core.engine.recording import unrecorded
+from netcl.core.expr import c_types
 from netcl.core.expr.c_types import STREAM
 from netcl.core.expr.schedule import STREAMED
 from netcl.core.layout import block_of, contiguous_strides
@@ -36,6 +38,7 @@ _EACH = 4  # elements of a work-item if the position of each is computed separat
 _WIDEST = 16  # bytes that a work-item moves at most
 
 Dim = tuple[int, int, int]  # extent, stride in the source, stride in the result
+Kind = int | tuple[str, str]  # bytes of an element, or the dtypes of source and result if they differ
 
 
 def _joined(shape: Sequence[int], source_strides: Sequence[int], out_strides: Sequence[int]) -> list[Dim]:
@@ -51,16 +54,36 @@ def _joined(shape: Sequence[int], source_strides: Sequence[int], out_strides: Se
     return dims
 
 
-@lru_cache(maxsize=32)
-def _program(kernel: str, size: int, dims: int = 0, group: int = 0) -> str:
-    """Returns the text of a kernel for elements of ``size`` bytes; for ``dims`` dimensions, and groups of ``group``
-    work-items, if that matters.
+@lru_cache(maxsize=64)
+def _program(kernel: str, kind: Kind, whole: int = 1, dims: int = 0, group: int = 0) -> str:
+    """Returns the text of a kernel for elements that are ``whole`` adjacent ones of a ``kind``; for ``dims``
+    dimensions, and groups of ``group`` work-items, if that matters.
     """
-    if dims:
-        return templates.source(("elements", "division", kernel), (("BYTES", size), ("DIMS", dims), ("EACH", _EACH)))
-    definitions = (("TILE", _SHARED), ("GROUP", group)) if kernel == "copy_tiles" else ()
-    names = ("elements", "copy_block", kernel)
-    return templates.filled_program(names, (("BYTES", size), *definitions), {"stream": STREAM})
+    defines: dict[str, object] = {"DIMS": dims, "EACH": _EACH} if dims else {}
+    if kernel == "copy_tiles":
+        defines |= {"TILE": _SHARED, "GROUP": group}
+    names = ("division", kernel) if dims else ("copy_block", kernel)
+    if isinstance(kind, int):
+        defined = ("BYTES", kind * whole), *defines.items()
+        return templates.filled_program(("elements", *names), defined, {"stream": STREAM})
+    parts = {"conversion": _conversion(*kind, whole)}
+    return templates.filled_program(("converted_elements", *names), tuple(defines.items()), parts)
+
+
+def _conversion(source: str, result: str, whole: int) -> str:
+    """Returns what elements.cl has, for ``whole`` adjacent elements of two dtypes that are converted as floats."""
+    real, first = c_types.lanes("float", whole), f"{whole} * (i)"
+    through = [c_types.lanes(c_type(dtype), whole) if whole > 1 else "" for dtype in (source, result)]
+    return "\n".join(
+        [
+            *([c_types.bfloat16_helper(whole)] if result == "bfloat16" else ()),
+            f"typedef {real} element;",
+            f"typedef {c_type(source)} source_element;",
+            f"typedef {c_type(result)} result_element;",
+            f"#define GET(p, i) {c_types.load('(p)', first, source, whole, through[0])}",
+            f"#define PUT(x, p, i) {c_types.store('(p)', first, '(x)', result, whole, through[1])}",
+        ]
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -70,10 +93,11 @@ def _launches(
     source_offset: int,
     out_strides: tuple[int, ...],
     out_offset: int,
-    size: int,
+    kind: Kind,
     device: Traits,
 ) -> tuple[str, str, int | None, tuple[tuple[int, Any], ...]]:
     """Returns the text and name of the kernel, a group's work-items, and work-items and argument for each launch."""
+    size = kind if isinstance(kind, int) else itemsize("float32")
     dims = _joined(shape, source_strides, out_strides)
     dims.sort(key=lambda dim: -abs(dim[2]))
     transposing = len(dims) > 1 and abs(dims[-1][1]) > 1
@@ -88,7 +112,7 @@ def _launches(
     if shared:
         tile = (_SHARED, _SHARED)
     elif not device.is_cpu:
-        launches = _by_elements(inner, outer, (source_offset, out_offset), size, device)
+        launches = _by_elements(inner, outer, (source_offset, out_offset), kind, device)
         if launches is not None:
             return launches
         tile = (1, 1)
@@ -108,9 +132,9 @@ def _launches(
     if shared:
         group = min(_GROUP, device.group)
         sizes = tuple((tiles * group, argument) for argument in arguments)
-        return _program("copy_tiles", size, group=group), "copy_tiles", group, sizes
+        return _program("copy_tiles", kind, group=group), "copy_tiles", group, sizes
     alone = 1 if device.is_cpu else None
-    return _program("copy", size), "copy", alone, tuple((-(-tiles // block), argument) for argument in arguments)
+    return _program("copy", kind), "copy", alone, tuple((-(-tiles // block), argument) for argument in arguments)
 
 
 def _arguments(
@@ -131,7 +155,7 @@ def _starts(outer: list[Dim], offsets: tuple[int, int]) -> Iterator[tuple[int, i
 
 
 def _by_elements(
-    inner: list[Dim], outer: list[Dim], offsets: tuple[int, int], size: int, device: Traits
+    inner: list[Dim], outer: list[Dim], offsets: tuple[int, int], kind: Kind, device: Traits
 ) -> tuple[str, str, int | None, tuple[tuple[int, Any], ...]] | None:
     """Returns launches with a few elements per work-item; adjacent elements at the start of all rows move as one
     element of up to 16 bytes. None if there are too many for 32-bit positions.
@@ -139,6 +163,7 @@ def _by_elements(
     whole, last = 1, inner[-1]
     if last[1] == last[2] == 1:
         steps = [abs(step) for dim in (*outer, *inner[:-1]) for step in dim[1:]]
+        size = kind if isinstance(kind, int) else itemsize("float32")
         whole = gcd(_WIDEST // size, last[0], *offsets, *steps)
         inner, outer = ([(n, s // whole, o // whole) for n, s, o in dims] for dims in (inner, outer))
         inner[-1] = (last[0] // whole, 1, 1)
@@ -155,7 +180,7 @@ def _by_elements(
     extents, *strides = zip(*inner)
     numbers = (extents, *zip(*map(magic, extents)), *strides)
     name = "copy_elements"
-    text = _program(name, size * whole, dims)
+    text = _program(name, kind, whole, dims)
     return text, name, group, tuple((items, struct(count, *starts, *numbers)) for starts in _starts(outer, offsets))
 
 
@@ -171,12 +196,14 @@ def copy(
     out_offset: int,
 ) -> None:
     """Copies a block of ``shape`` between tensors of one dtype; strides and offsets in elements. Strides may be 0 in
-    the source (repetition) and negative in both (reversal); the two must not overlap in memory.
+    the source (repetition) and negative in both (reversal); the two must not overlap in memory. On a GPU one may be
+    float32 and the other a half type.
     """
     if prod(shape) == 0:
         return
-    size = itemsize(out.dtype)
-    block = tuple(shape), tuple(source_strides), source_offset, tuple(out_strides), out_offset, size
+    dtype = stored_dtype(out.dtype)
+    kind = itemsize(dtype) if source.dtype == dtype else (source.dtype, dtype)
+    block = tuple(shape), tuple(source_strides), source_offset, tuple(out_strides), out_offset, kind
 
     def compute(engine: Any, source: TensorData, out: TensorData) -> None:
         text, name, group, launches = _launches(*block, traits(engine))

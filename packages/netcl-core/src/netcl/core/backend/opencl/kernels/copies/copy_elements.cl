@@ -7,7 +7,7 @@ typedef struct {
     long extent[6], magic[6], shift[6], source_stride[6], out_stride[6];
 } copying_elements;
 
-$kernel copy_elements(read element source, write element out, copying_elements g) {
+$kernel copy_elements(read source_element source, write result_element out, copying_elements g) {
     const uint width = get_local_size(0), begin = get_group_id(0) * width * EACH + get_local_id(0);
     element values[EACH];
     long places[EACH];
@@ -23,10 +23,10 @@ $kernel copy_elements(read element source, write element out, copying_elements g
             to += i * g.out_stride[d];
             rest = quotient;
         }
-        values[k] = source[from + rest * g.source_stride[6 - DIMS]];
+        values[k] = GET(source, from + rest * g.source_stride[6 - DIMS]);
         places[k] = to + rest * g.out_stride[6 - DIMS];
     }
 #pragma unroll
     for (uint k = 0; k < EACH; k++)
-        if (begin + k * width < (uint)g.count) out[places[k]] = values[k];
+        if (begin + k * width < (uint)g.count) { PUT(values[k], out, places[k]) }
 }

@@ -3,7 +3,7 @@
 // before the first is stored.
 #define EACH ((TILE * TILE + GROUP - 1) / GROUP)
 
-$kernel copy_tiles(read element source, write element out, copying g) {
+$kernel copy_tiles(read source_element source, write result_element out, copying g) {
     __local element square[TILE][TILE + 1];  // a column more, so that neighbours of a column are in different banks
     const uint tile = get_group_id(0), across = g.counts[1], down = g.counts[0], band = tile / across;
     const long column = (long)(tile - band * across) * TILE, row = (long)(band % down) * TILE;
@@ -25,7 +25,7 @@ $kernel copy_tiles(read element source, write element out, copying g) {
     element loaded[EACH];
     for (int k = 0; k < EACH; k++) {
         const int r = (item + k * GROUP) % TILE, c = (item + k * GROUP) / TILE;
-        loaded[k] = source[min(r, rows - 1) * row_step + min(c, columns - 1) * column_step];
+        loaded[k] = GET(source, min(r, rows - 1) * row_step + min(c, columns - 1) * column_step);
     }
     for (int k = 0; k < EACH; k++) {
         const int r = (item + k * GROUP) % TILE, c = (item + k * GROUP) / TILE;
@@ -34,6 +34,6 @@ $kernel copy_tiles(read element source, write element out, copying g) {
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int k = 0; k < EACH; k++) {
         const int r = (item + k * GROUP) / TILE, c = (item + k * GROUP) % TILE;
-        if (r < rows && c < columns) out[r * out_row_step + c * out_column_step] = square[c][r];
+        if (r < rows && c < columns) { PUT(square[c][r], out, r * out_row_step + c * out_column_step) }
     }
 }

@@ -11,3 +11,7 @@ typedef uint4 element;
 #else
 typedef ulong element;
 #endif
+typedef element source_element;
+typedef element result_element;
+#define GET(p, i) (p)[i]
+#define PUT(x, p, i) (p)[i] = (x);
