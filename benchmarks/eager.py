@@ -270,7 +270,8 @@ def step_rows(
     taken: list[list[float]] = [[] for _ in works]
     counts = report()
     predicted, computed, causes = counts.predicted, counts.computed, counts.causes.copy()
-    steps = max(1, int(50 / works[0].turn(1)))
+    # A loop waits for its device now and then, not at every other step.
+    steps = 1 if seconds == 0 else max(10, int(50 / works[0].turn(1)))
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(taken[0]) < 3:
         for work, milliseconds in zip(works, taken):

@@ -116,6 +116,11 @@ def _copied_then_cast(x: Tensor, half: str) -> Tensor:
     return ops.cumsum(ops.permute(x.to(half), (1, 0, 2)).to("float32"), 2)
 
 
+def _joined_then_cast(x: Tensor, half: str) -> Tensor:
+    parts = [ops.cumsum(x, axis) for axis in (1, 2)]
+    return ops.cumsum(ops.cat(parts, 2).to(half).to("float32"), 2)
+
+
 def _tiles(x: Tensor, half: str) -> Tensor:
     return ops.sum(ops.permute(ops.cumsum(x, 2).to(half), (2, 1, 0)), 2)
 
@@ -139,6 +144,7 @@ def _source_written_between(x: Tensor, half: str) -> Tensor:
     [
         (_cast_then_copied, 1),
         (_copied_then_cast, 1),
+        (_joined_then_cast, 2),
         (_tiles, 1),
         (_cast_read_besides, 0),
         (_source_written_between, 0),

@@ -62,72 +62,71 @@ def with_composed_copies(calls: Sequence[LoggedCall], kept: Iterable[int]) -> li
 def with_converting_copies(
     engine: Any, calls: Sequence[LoggedCall], live: Iterable[int], outside: Iterable[int]
 ) -> list[LoggedCall]:
-    """Returns the calls; copies in them read the source of a cast, or write the result of a cast, where only the copy
-    and the cast read what is between the two, and copies of ``engine`` convert. A cast that could be fused with an
-    expression or an epilogue stays. Dead calls go, but casts and copies that this made dead are still there.
+    """Returns the calls; copies in them read the source of a cast that they alone read, or write the result of a cast
+    that alone reads them, if copies of ``engine`` convert. A cast that could be fused with an expression or an epilogue
+    stays. Dead calls go, but casts that this made dead are still there.
     """
     if not getattr(engine, "converts_copies", False):
         return list(calls)
     calls = without_dead_calls(calls, {*live, *outside})
-    log, rewritten = _Log(calls, {*live, *outside}), list(calls)
+    log, rewritten = _Log(calls, {*live, *outside}), dict(enumerate(calls))
     for at, call in enumerate(calls):
         cast = cast_of(at, call)
         if cast is None or prod(cast.result.shape) >= 1 << 31:
             continue
-        after = log.only_reader(cast.result)
-        before = log.maker(cast.source)
-        if after is not None and log.is_copy(after) and (before is None or calls[before].method not in _FUSED):
-            if log.is_unwritten(cast.source, at, after):
-                rewritten[after] = _reading(calls[after], cast.source)
-        elif before is not None and log.is_copy(before) and _is_whole(calls[before]):
-            source = calls[before].args[0]
-            readers = log.readers(cast.result)
-            alone = log.only_reader(cast.source) == at and not any(is_expression(calls[reader]) for reader in readers)
-            if alone and rewritten[before] is calls[before] and log.is_unwritten(source, before, at):
-                rewritten[at] = _writing(calls[before], cast)
-    return rewritten
+        reader, copies = log.only_reader(cast.result), log.copies_for(cast)
+        if reader is not None and log.is_copy(reader) and log.may_be_read(cast, reader):
+            rewritten[reader] = _reading(calls[reader], cast.source)
+        elif copies and all(rewritten[copy] is calls[copy] for copy in copies):
+            rewritten.update((copy, _writing(calls[copy], cast.result, copy == copies[-1])) for copy in copies)
+            del rewritten[at]
+    return list(rewritten.values())
 
 
 class _Log:
-    """The readers and writers of values among ``calls``; tensors with numbers in ``kept`` are needed besides."""
+    """The readers and writers of tensors among ``calls``; tensors with numbers in ``kept`` are needed besides."""
 
     def __init__(self, calls: Sequence[LoggedCall], kept: set[int]) -> None:
         self._calls = calls
         self._kept = kept
         self._readers: dict[_Key, list[int]] = {}
+        self._uses: dict[int, set[int]] = {}  # by tensor: the calls that read it
         self._writers: dict[int, list[int]] = {}
-        self._makers: dict[_Key, int] = {}
-        versions: dict[int, int] = {}
         for at, call in enumerate(calls):
             for key in call.reads:
                 self._readers.setdefault(key, []).append(at)
+                self._uses.setdefault(key[0], set()).add(at)
             for number in call.writes:
                 self._writers.setdefault(number, []).append(at)
-            versions.update((number, versions.get(number, 0) + 1) for number in call.writes)
-            versions.update(call.makes)
-            self._makers.update({(number, versions[number]): at for number in call.writes})
-
-    def readers(self, ref: Ref) -> list[int]:
-        """Returns the numbers of the calls that read the value."""
-        return self._readers.get((ref.number, ref.version), [])
 
     def only_reader(self, ref: Ref) -> int | None:
         """Returns the number of the call that alone needs the value; None if there are others, or none."""
-        readers = self.readers(ref)
+        readers = self._readers.get((ref.number, ref.version), [])
         return readers[0] if len(readers) == 1 and ref.number not in self._kept else None
 
-    def maker(self, ref: Ref) -> int | None:
-        """Returns the number of the call that has made the value; None if it is from outside."""
-        return self._makers.get((ref.number, ref.version))
-
     def is_copy(self, at: int) -> bool:
-        """True if a call is a copy between tensors of one dtype that nothing else demands."""
+        """True if a call is a copy between tensors of one dtype."""
         call = self._calls[at]
         return call.method == "copy" and not call.kept and call.args[0].dtype == call.args[1].dtype
 
-    def is_unwritten(self, ref: Ref, first: int, last: int) -> bool:
-        """True if nothing writes the tensor of ``ref`` between two calls."""
-        return not any(first < writer < last for writer in self._writers.get(ref.number, ()))
+    def may_be_read(self, cast: Cast, reader: int) -> bool:
+        """True if the source of a cast is as it was when ``reader`` runs, and no call that made it takes the cast."""
+        writers = self._writers.get(cast.source.number, ())
+        makers = [writer for writer in writers if writer < cast.at]
+        unchanged = not any(cast.at < writer < reader for writer in writers)
+        return unchanged and not (makers and self._calls[makers[-1]].method in _FUSED)
+
+    def copies_for(self, cast: Cast) -> list[int]:
+        """Returns the copies that make the source of a cast, such as a concatenation, if nothing else reads it, and no
+        expression reads the result; else none.
+        """
+        number, result = cast.source.number, cast.result
+        copies = self._writers.get(number, [])
+        alone = number not in self._kept and self._uses[number] <= {*copies, cast.at}
+        others = all(self.is_copy(at) and self._calls[at].args[0].number != number for at in copies)
+        readers = self._readers.get((result.number, result.version), ())
+        fused = any(is_expression(self._calls[reader]) for reader in readers)
+        return copies if alone and others and not fused else []
 
 
 def _reading(call: LoggedCall, source: Ref) -> LoggedCall:
@@ -137,11 +136,11 @@ def _reading(call: LoggedCall, source: Ref) -> LoggedCall:
     return replace(call, args=(source, *call.args[1:]), reads=reads)
 
 
-def _writing(call: LoggedCall, cast: Cast) -> LoggedCall:
-    """Returns the copy ``call`` into the result of ``cast``, a new tensor."""
-    source, result = call.args[0], cast.result
+def _writing(call: LoggedCall, result: Ref, last: bool) -> LoggedCall:
+    """Returns the copy ``call`` into the new tensor ``result``, which the ``last`` of its copies completes."""
+    source = call.args[0]
     reads, writes = frozenset(((source.number, source.version),)), frozenset((result.number,))
-    return replace(call, args=(source, result), results=result, reads=reads, writes=writes)
+    return replace(call, args=(source, result), results=result if last else None, reads=reads, writes=writes)
 
 
 def _others(calls: Sequence[LoggedCall]) -> set[_Key]:

@@ -2,6 +2,8 @@
 //            through an epilogue if there is one. A work-item adds `block` results, VECTOR of them at a time; with AHEAD it reads as
 //            many partial results before it adds them. For operands of the epilogue, results are matrices of `rows` x `columns`, `inner` of them for each outer one.
 
+// With PLACED a result is stored at its place in filters (see `Places`), or nowhere.
+//
 // With WHOLE, `size` is a multiple of VECTOR: vectors have the alignment of their type, so that GPUs access each at once.
 #ifdef WHOLE
 #define PART_AT(p) (*(__global const REALV*)(p))
@@ -25,8 +27,18 @@ static inline long operand_at(const operand e, const long at, const long columns
 }
 #endif
 
+#ifdef PLACED
+typedef struct { long high, length, wide, inner, channels; } places;
+
+static inline void put(const REAL value, __global OUT_STORAGE* out, const int at, const places p) {
+    const int length = p.length, line = at / length, tap = (at - line * length) / (int)p.inner, c = at - line * length - tap * (int)p.inner;
+    const int row = line / (int)p.high, y = line - row * (int)p.high;
+    if (tap < p.wide && c < p.channels) OUT_STORE(value, out, ((row * p.channels + c) * p.high + y) * p.wide + tap);
+}
+#endif
+
 $kernel LOOPS add_parts(read REAL parts, write OUT_STORAGE out, long size, long splits, long block, long columns,
-        long rows, long inner${operand_parameters}) {
+        long rows, long inner, places where if PLACED${operand_parameters}) {
     const long first = get_global_id(0) * block, last = min(size, first + block);
     long i = first;
     for (; i + VECTOR <= last; i += VECTOR) {
@@ -49,6 +61,10 @@ $end
             const long at = i + k;
             OUT_STORE(epilogue(each[k]${operand_values}), out, at);
         }
+#elif defined(PLACED)
+        REAL each[VECTOR];
+        RSTORE(sum, each);
+        for (int k = 0; k < VECTOR; k++) put(each[k], out, i + k, where);
 #else
         KEEP(sum, out + i);
 #endif
@@ -59,6 +75,10 @@ $end
 #ifdef OPERANDS
         sum = epilogue(sum${operand_values});
 #endif
+#ifdef PLACED
+        put(sum, out, at, where);
+#else
         OUT_STORE(sum, out, at);
+#endif
     }
 }

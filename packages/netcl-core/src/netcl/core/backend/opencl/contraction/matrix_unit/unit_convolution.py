@@ -22,7 +22,7 @@ import numpy as np
 
 from netcl.core.backend.opencl.contraction.fused_epilogue import RESULT, FusedEpilogue
 from netcl.core.backend.opencl.contraction.matrix_unit import matrix_units
-from netcl.core.backend.opencl.contraction.partial_sums import Matrices, reduce_partials
+from netcl.core.backend.opencl.contraction.partial_sums import Matrices, Places, reduce_partials
 from netcl.core.backend.opencl.storage import narrowing, stored_dtype, value_dtype
 from netcl.core.backend.opencl.templates import divisor, filled_program, struct, traits
 from netcl.core.tuning.matrix_units import CHUNK, tile_of
@@ -331,7 +331,6 @@ def grad_weight(engine: Any, unit: str, g: Geometry, images: TensorData, grad: T
     lines = _Lines((g.batch, 0 if in_place else g.filters, plane), line)
     padding = _Padding((g.batch, g.channels, *g.size[1:]), (low_y, low_x), padded, inner)
     laid_out, begin = _laid_out(engine, images, padding, grad, lines)
-    sums: TensorData = engine.empty((g.filters, columns), value_dtype(out.dtype))
     step = stride * inner
     c = Contraction(
         m=g.filters, k=(1, 1, g.batch, plane), n=(1, 1, 1, columns), a_row=plane if in_place else line,
@@ -339,23 +338,29 @@ def grad_weight(engine: Any, unit: str, g: Geometry, images: TensorData, grad: T
         out_row=columns, out_n=(0, 0, 0, 1), a_offset=0 if in_place else begin,
     )  # fmt: skip
     a = grad if in_place else laid_out
-    _summed(engine, unit, c, a, laid_out, sums, _pixels(padded, result, stride, segments))
-    taps = high * wide
-    engine.copy(
-        sums, out, shape=(g.filters, high, wide, g.channels), source_offset=0,
-        source_strides=(columns, length, inner, 1), out_strides=(g.channels * taps, wide, 1, taps), out_offset=0,
-    )  # fmt: skip
+    places = Places(high, length, wide, inner, g.channels)
+    _summed(engine, unit, c, a, laid_out, out, _pixels(padded, result, stride, segments), places)
 
 
 def _summed(
     engine: Any, unit: str, c: Contraction, a: TensorData, b: TensorData, out: TensorData,
-    pixels: matrix_units.Pixels | None = None,
+    pixels: matrix_units.Pixels | None = None, places: Places | None = None,
 ) -> None:  # fmt: skip
-    """Runs a product of few results and long sums."""
+    """Runs a product of few results and long sums; results belong at their ``places``."""
     tile = _tile(unit, traits(engine), replace(c, a_offset=0))
-    if tile.splits == 1:
+    size = c.m * prod(c.n)
+    if tile.splits > 1:
+        partial = engine.empty((tile.splits, size), "float32")
+        matrix_units.contract(engine, c, tile, a, b, partial, size, pixels=pixels)
+        reduce_partials(engine, partial, out, tile.splits, places=places)
+    elif places is None:
         matrix_units.contract(engine, c, tile, a, b, out, 0, pixels=pixels)
-        return
-    partial = engine.empty((tile.splits, out.size), "float32")
-    matrix_units.contract(engine, c, tile, a, b, partial, out.size, pixels=pixels)
-    reduce_partials(engine, partial, out, tile.splits)
+    else:
+        sums: TensorData = engine.empty((size,), value_dtype(out.dtype))
+        matrix_units.contract(engine, c, tile, a, b, sums, 0, pixels=pixels)
+        high, length, wide, inner, channels = places
+        engine.copy(
+            sums, out, shape=(c.m, high, wide, channels), source_offset=0,
+            source_strides=(high * length, length, inner, 1), out_offset=0,
+            out_strides=(channels * high * wide, wide, 1, high * wide),
+        )  # fmt: skip
