@@ -54,7 +54,8 @@ MODES = ("GPU", "CPU", "small GPU", UNITS_ALONE)
 PLANTED = "planted faults"  # the mode whose reports have to come
 # Accesses out of bounds are always watched. API errors are how netcl asks what a driver has, and are not. Optimised
 # code has instructions that the simulator does not know.
-# Without shuffles of vectors, whose results the simulator takes for uninitialized.
+# Without shuffles of vectors: the simulator takes element 11 of their operands for uninitialized, as in the upper half
+# of sixteen numbers, and ends in a segmentation fault if a place is undefined, as in a vector made of two shorter ones.
 CHECKS = ("--data-races", "--uninitialized", "--build-options", "-cl-opt-disable -DNO_SHUFFLES")
 LOCAL_OF_UNITS = 65536  # bytes of local memory, of which the simulated device has half otherwise
 LANES = 8  # of the explicit vectors of a CPU
