@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from netcl.core.errors import DTypeError
 from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.ops_table.dispatch import Domain, Kernel
 
-__all__ = ["as_float", "axes_of", "composites", "exactly", "pair", "rows", "unified", "with_dtype"]
+__all__ = ["as_float", "axes_of", "composites", "exactly", "pair", "rows", "silently", "unified", "with_dtype"]
 
 T = torch.Tensor
 HALF = (torch.float16, torch.bfloat16)
@@ -59,6 +60,13 @@ def axes_of(x: T, axis: Any, name: str) -> tuple[int, ...]:
 def axis_of(x: T, axis: int, name: str) -> int:
     """One axis of x."""
     return normalize_axes(axis, max(x.dim(), 1), name)[0]
+
+
+def silently(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Calls a function of PyTorch without its warnings, which are not netcl's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*args, **options)
 
 
 def with_dtype(x: T, dtype: Any, floating: bool = False) -> T:
