@@ -26,17 +26,18 @@ WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: tor
 def rows(
     amp: str, table: Mapping[str, Any], *, elementwise: bool = False, gradient: bool = True, constant: bool = False,
     dtypes: str = "any", kernel: type[Kernel] = Kernel,
-    reads: str = "all",
+    reads: str = "all", by_all: bool = True,
 ) -> None:  # fmt: skip
     """Registers a row for each signature of ``table`` with the function of PyTorch that computes it; ``reads``: what of
-    operands and results its gradient reads, all, result (the result alone) or nothing.
+    operands and results its gradient reads, all, result (the result alone) or nothing; ``by_all``: has every
+    operand a gradient?
     """
     for text, compute in table.items():
         found = kernel(text.split("(")[0], compute, elementwise)
         row = new_row(text, amp, dtypes, call=found)
         found.of(row)
         row.saves = {}  # a gradient reads what PyTorch has saved
-        row.domain = Domain(gradient=gradient and not constant and row.operands[:1] != ("tensors",))
+        row.domain = Domain(gradient=gradient and by_all and not constant and row.operands[:1] != ("tensors",))
         if gradient:
             found.differentiable, found.reads = not constant, reads
             row.vjp = _no_influence if constant else found.vjp

@@ -221,9 +221,22 @@ def _unpool(rank: int) -> Any:
             raise IndexError(f"max_unpool{rank}d: an index is outside of {tuple(size)}")
         whole = place + flat.shape[-1] * torch.arange(math.prod(flat.shape[:-1]), device=x.device).reshape(
             *flat.shape[:-1], 1)  # fmt: skip
-        return _last(flat.reshape(-1), whole.reshape(-1), x.reshape(-1)).reshape(*x.shape[:-rank], *size)
+        return _Placed.apply(flat.reshape(-1), whole.reshape(-1), x.reshape(-1)).reshape(*x.shape[:-rank], *size)
 
     return compute
+
+
+class _Placed(torch.autograd.Function):
+    """`_last` with a gradient for each value, also for those of equal places."""
+
+    @staticmethod
+    def forward(ctx: Any, x: T, places: T, values: T) -> T:
+        ctx.save_for_backward(places)
+        return _last(x, places, values)
+
+    @staticmethod
+    def backward(ctx: Any, grad: T) -> Any:
+        return None, None, grad[ctx.saved_tensors[0]]
 
 
 # ----------------------------------------------------------------------------------------------------- normalizations
