@@ -279,6 +279,8 @@ def core_torch(session: nox.Session) -> None:
     session.install("torch>=2.5")
     install(session, dict.fromkeys(PACKAGES, "[test]"), str(CORE_KIT), str(CONFORMANCE), core="over_torch")
     session.run("python", "-m", "netcl_conformance")
+    # Its bits depend on its threads, and it is loaded before a suite names their number for ranks and for itself.
+    session.env["OMP_NUM_THREADS"] = "1"
     suites = map(suite_of, parts)
     run_suites(session, *suites, plugin="netcl_conformance.facade", without=IN_PROCESSES)
 

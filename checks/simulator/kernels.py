@@ -54,9 +54,11 @@ MODES = ("GPU", "CPU", "small GPU", UNITS_ALONE)
 PLANTED = "planted faults"  # the mode whose reports have to come
 # Accesses out of bounds are always watched. API errors are how netcl asks what a driver has, and are not. Optimised
 # code has instructions that the simulator does not know.
-# Without shuffles of vectors, whose results the simulator takes for uninitialized.
+# Without shuffles of vectors: the simulator takes element 11 of their operands for uninitialized, as in the upper half
+# of sixteen numbers, and ends in a segmentation fault if a place is undefined, as in a vector made of two shorter ones.
 CHECKS = ("--data-races", "--uninitialized", "--build-options", "-cl-opt-disable -DNO_SHUFFLES")
-LOCAL_OF_UNITS = 65536  # bytes of local memory, of which the simulated device has half otherwise
+# Modes whose kernels need more local memory than the 32 KiB of the simulated device, and how much: wide takes 33 KiB.
+MODES_OF_MORE_LOCAL, LOCAL = ("GPU", UNITS_ALONE), 65536
 LANES = 8  # of the explicit vectors of a CPU
 MOST = 400  # elements of the operands of a case
 PER_OP = 3  # cases of an op
@@ -558,7 +560,7 @@ def under_the_simulator(simulator: str, mode: str) -> tuple[Any, list[str]]:
     """The output of a mode, as a finished process, and the simulator's reports."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "oclgrind.log"
-        more = ("--local-mem-size", str(LOCAL_OF_UNITS)) if mode == UNITS_ALONE else ()
+        more = ("--local-mem-size", str(LOCAL)) if mode in MODES_OF_MORE_LOCAL else ()
         command = [simulator, *CHECKS, *more, "--log", str(log), sys.executable, __file__, mode]
         environment = {**os.environ, "NETCL_CACHE": "0"}
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

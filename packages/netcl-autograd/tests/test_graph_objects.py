@@ -40,6 +40,7 @@ def test_nodes_lead_to_the_leaves() -> None:
     assert second[1] == 0
 
 
+@pytest.mark.level("programs")
 def test_saved_tensors_are_read_by_pytorchs_names() -> None:
     x, w = _leaf(1, 2), _leaf(3, 4)
     product = (x * w).grad_fn
@@ -71,6 +72,7 @@ class _Twice(ag.Function):
         return grad * ctx.factor
 
 
+@pytest.mark.level("programs")
 def test_a_node_of_a_function_shows_its_context() -> None:
     x = _leaf(1, 2)
     made = _Twice.apply(x).grad_fn
@@ -93,6 +95,7 @@ def test_hooks_on_nodes_change_gradients() -> None:
     assert (x.grad.tolist(), len(seen)) == ([14, 14], 1)
 
 
+@pytest.mark.level("programs")
 def test_saved_tensors_are_packed_and_unpacked() -> None:
     x, w = _leaf(1, 2), _leaf(3, 4)
     calls: list[str] = []
@@ -118,6 +121,7 @@ def test_saved_tensors_are_packed_and_unpacked() -> None:
     assert calls.count("pack") == 4
 
 
+@pytest.mark.level("programs")
 def test_hooks_on_saved_tensors_are_refused_and_checked() -> None:
     x = _leaf(1, 2)
     with graph.saved_tensors_hooks(lambda tensor: [tensor], lambda kept: kept.pop()):  # of which one read is all

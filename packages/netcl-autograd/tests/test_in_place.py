@@ -11,6 +11,8 @@ from netcl.core import Tensor
 from netcl.core.errors import DTypeError, ShapeError
 from netcl.core.tensor import in_place
 
+FRONT = pytest.mark.level("front")
+
 
 def _leaf(*values: float) -> Tensor:
     leaf = Tensor.from_host(np.array(values, np.float32))
@@ -64,7 +66,9 @@ def test_what_another_op_has_saved_makes_backward_raise() -> None:
         np.testing.assert_allclose(w.grad.numpy(), 2 * np.exp([2.0, 4.0]), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["div", "erfinv", "max", "normalize"])
+@pytest.mark.parametrize(
+    "name", ["div", pytest.param("erfinv", marks=FRONT), "max", pytest.param("normalize", marks=FRONT)]
+)
 def test_a_result_that_no_gradient_needs_may_be_overwritten(name: str) -> None:
     functions = {
         "div": lambda x: x * 1 / (x * 2 + 1),
@@ -190,6 +194,14 @@ def test_detach_shares_the_version_and_data_does_not() -> None:
     in_place.fill(y.detach()[0], 1)
     with pytest.raises(RuntimeError, match="overwritten in place"):
         square.sum().backward()
+
+
+def test_a_written_base_takes_a_gradient_of_any_layout() -> None:
+    w, factors = _matrix(), Tensor.from_host(np.arange(1, 7, dtype=np.float32).reshape(3, 2))
+    base = Tensor.zeros((2, 3))
+    base[1] = w[0]
+    ag.sum(ag.mul(ag.permute(base, (1, 0)), factors)).backward()
+    assert w.grad.tolist() == [[2, 4, 6], [0, 0, 0]]
 
 
 def test_values_that_require_grad_go_into_data_without_its_tensor() -> None:

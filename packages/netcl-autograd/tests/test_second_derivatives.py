@@ -256,7 +256,13 @@ POINTS: dict[str, tuple[Callable[[Any], Any], float, float, float]] = {
 }
 
 
-@pytest.mark.parametrize("name", POINTS)
+# Of ops that belong to the level front.
+FRONT = ("i1", "i1e", "xlog1py", "xlog1py by b", "fmod", "fmax", "fmin")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.level("front") if name in FRONT else ()) for name in POINTS]
+)
 def test_at_points(name: str, numpy_device: Any) -> None:
     function, point, first, second = POINTS[name]
     x = Tensor.from_host(np.array(point), "float64", requires_grad=True)

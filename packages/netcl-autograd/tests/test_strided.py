@@ -12,6 +12,8 @@ import netcl as nc
 from netcl.autograd import gradcheck
 from netcl.core.errors import UnsupportedError
 
+pytestmark = pytest.mark.level("front")
+
 VIEWS: dict[str, Callable[[Any], Any]] = {
     "overlapping": lambda x: x.as_strided((3, 2), (2, 1), 1),
     "of a transpose": lambda x: x.t().as_strided((2, 3), (1, 2)),

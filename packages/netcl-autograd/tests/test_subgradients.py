@@ -249,6 +249,7 @@ def test_losses_pass_nan_on() -> None:
         assert np.isnan(loss.item())
 
 
+@pytest.mark.level("front")
 @pytest.mark.parametrize("shape", [(5, 3), (2, 1, 5, 3)])
 def test_a_product_of_no_reflections_has_a_gradient_of_zeros(shape: tuple[int, ...]) -> None:
     tau = Tensor.from_host(np.ones((*shape[:-2], 0)))

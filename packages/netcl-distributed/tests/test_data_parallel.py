@@ -66,6 +66,7 @@ def test_a_sharded_step_equals_one_device(handles: list[DeviceHandle], weights: 
             np.testing.assert_allclose(param.numpy(), expected.numpy(), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.level("prediction")
 def test_a_loop_over_devices_takes_each_step_once(handles: list[DeviceHandle]) -> None:
     def trained() -> list[list[float]]:
         rng = np.random.default_rng(0)

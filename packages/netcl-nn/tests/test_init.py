@@ -147,6 +147,7 @@ def test_weights_that_dirac_and_sparse_refuse():
         init.sparse_(Tensor.zeros((3,)), 0.5)
 
 
+@pytest.mark.level("front")
 @pytest.mark.parametrize("name", ["trunc_normal_", "orthogonal_", "eye_", "xavier_normal_", "sparse_"])
 def test_on_the_device_meta_there_is_nothing_to_fill(name):
     weight = nc.empty((3, 3), device="meta")

@@ -13,6 +13,8 @@ import netcl.nn.functional as F
 from netcl.autograd import gradcheck, gradgradcheck
 from netcl.core.errors import ShapeError
 
+pytestmark = pytest.mark.level("front")
+
 
 @pytest.fixture(autouse=True)
 def _on_numpy() -> Any:

@@ -22,6 +22,8 @@ from netcl.optim import SGD, AdamW
 from netcl.runtime.capture import capture
 from netcl.trainer import Trainer
 
+pytestmark = pytest.mark.level("capture")
+
 
 def numbers(seed, *shape):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)

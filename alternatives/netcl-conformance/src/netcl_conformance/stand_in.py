@@ -62,7 +62,10 @@ def expected(name: str, case: Case, dtype: str = "float32") -> tuple[Any, ...]:
 def run_case(name: str, case: Case, engine: Any, dtype: str = "float32") -> tuple[Any, ...]:
     """The results of a function on the device of ``engine``."""
     with importlib.import_module("netcl.core.device").device(engine.handle):
-        return values.results_of(name, case.operands, case.attributes, dtype)
+        results = values.results_of(name, case.operands, case.attributes, dtype)
+        for result in results:
+            result.numpy()  # raises what checks on the device have reported
+        return results
 
 
 def assert_close(a: Any, b: Any, dtype: str = "float32") -> None:

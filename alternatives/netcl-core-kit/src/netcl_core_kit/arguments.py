@@ -101,7 +101,7 @@ def check_attention(q: Any, k: Any, v: Any, mask: Any) -> None:
 def check_recurrence(kind: str, x: Shape, weight: Shape, state: Shape, bias: Shape | None, cell: Shape | None) -> None:
     """ValueError for an unknown kind of recurrence, ShapeError unless the shapes of its operands fit."""
     if kind not in ("lstm", "gru", "tanh", "relu"):
-        raise ValueError(f"recurrence: kind is lstm, gru, tanh or relu, not {kind!r}")
+        raise ValueError(f"recurrence: expected kind lstm, gru, tanh or relu, got {kind!r}")
     gates, number = {"lstm": 4, "gru": 3}.get(kind, 1), weight[-1]
     fits = len(x) == 3 and weight == (gates * number, number) and x[2] == gates * number
     exactly("recurrence", fits, f"kind {kind!r} takes (T, N, {gates} H) and ({gates} H, H), not {x}, {weight}")

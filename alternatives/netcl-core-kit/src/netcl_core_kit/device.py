@@ -125,6 +125,11 @@ class DeviceHandle:
     def __repr__(self) -> str:
         return f"DeviceHandle({self.selector}: {self.device_name})"
 
+    def __str__(self) -> str:
+        if _names.pytorch:
+            return self.type if self.index is None else f"{self.type}:{self.index}"
+        return self.selector
+
 
 class _Names:
     pytorch = False

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from netcl_core_kit.dtypes import is_floating
 from netcl_core_kit.errors import ForwardOnlyWarning, NetclError, UnsupportedError, shorten_traceback
 from netcl_core_kit.grad_mode import state
 from netcl_core_kit.user_frame import call_site, level_outside
@@ -244,6 +245,16 @@ def _requires_grad(args: Any) -> bool:
     return False
 
 
+def _refuse_gradient(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """RuntimeError if a floating ``out=`` would lose the gradient of a call."""
+    outs = kwargs["out"] if isinstance(kwargs["out"], (list, tuple)) else [kwargs["out"]]
+    if any(is_floating(out.dtype) for out in outs) and _requires_grad((*args, *kwargs.values())):
+        raise RuntimeError(
+            f"{row.name}: out= does not support automatic differentiation, but one of the arguments requires grad; "
+            "leave out= away, or write under no_grad()"
+        )
+
+
 def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: bool | None = None) -> Any:
     """Runs ``row`` through the hook stack."""
     if kwargs:
@@ -264,6 +275,8 @@ def call_row(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any], record: 
                 stacklevel=level_outside(),
             )
             _warned.add(site)  # not if a filter made it an error
+    if record and recorder is not None and state.enabled and kwargs.get("out") is not None:
+        _refuse_gradient(row, args, kwargs)
     hooks: tuple[Hook, ...] = ()
     if row.composite is not None:
         run: Any = _recorded if record else _unrecorded
@@ -335,6 +348,8 @@ def _execute_kept(row: OpRow, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     """``execute`` for a call that is recorded: a call with a method ``kept`` keeps what its gradient needs."""
     kept = getattr(row.call, "kept", None)
     if kept is None or not _requires_grad((*args, *kwargs.values())):
+        return execute(row, args, kwargs)
+    if kwargs.get("out") is not None:  # of a dtype that has no gradient
         return execute(row, args, kwargs)
     before, _local.mode = _local.mode, INSIDE
     try:

@@ -74,6 +74,15 @@ class EngineBase:
         if len(self._reported) > 256:
             self.raise_reported()
 
+    def checks(self) -> int:
+        """The number of checks that are noted."""
+        return len(self._reported)
+
+    def forget(self, checks: int) -> None:
+        """Forgets the checks noted after the first ``checks``."""
+        with self._lock:
+            del self._reported[checks:]
+
     def raise_reported(self) -> None:
         """Raises the error of the first check that did not hold."""
         if not self._reported:

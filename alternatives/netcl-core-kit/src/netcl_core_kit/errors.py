@@ -5,7 +5,10 @@ from __future__ import annotations
 import functools
 import re
 import sys
+from types import FunctionType
 from typing import Any
+
+from netcl_core_kit import wrong_arguments
 
 __all__ = [
     "BackendMismatchError", "CaptureError", "CollectiveMismatchError", "CollectiveTimeoutError", "ConfigError",
@@ -14,6 +17,8 @@ __all__ = [
     "OutOfMemoryError", "ShapeError", "SingularMatrixError", "UnsupportedError", "format_bytes", "from_here",
     "shorten_traceback",
 ]  # fmt: skip
+
+_OWN = ("netcl.", "netcl_core_kit.", "contextlib")
 
 
 class NetclError(Exception):
@@ -88,28 +93,53 @@ def format_bytes(nbytes: int) -> str:
 
 def shorten_traceback(error: BaseException) -> None:
     """Cuts the frames of netcl below the caller's off the traceback of an error that netcl raised."""
-    if sys.flags.dev_mode or error.__traceback__ is None:
-        return
     first = error.__traceback__
-    frame: Any = first
-    while frame is not None:
-        if not str(frame.tb_frame.f_globals.get("__name__", "")).startswith(("netcl.", "netcl_core_kit.")):
+    if sys.flags.dev_mode or first is None:
+        return
+    last = first
+    while last.tb_next is not None:
+        last = last.tb_next
+        if not str(last.tb_frame.f_globals.get("__name__", "")).startswith(_OWN):
             return
-        frame = frame.tb_next
-    first.tb_next = None
+    if last.tb_frame.f_code.co_code[last.tb_lasti] == wrong_arguments.RAISE or getattr(error, "_shortened", False):
+        first.tb_next = None
+        error._shortened = True  # type: ignore[attr-defined]
 
 
 def from_here(function: Any) -> Any:
-    """Decorates a public function whose errors show its own frame alone; the globals of a module stay as they are."""
+    """Decorates a public function, or all public functions and constructors in the globals of a module: their errors
+    show their own frame alone. A wrong argument is named if netcl raised no error.
+    """
     if isinstance(function, dict):
+        _decorate_all(function)
         return function
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except NetclError as error:
+        except Exception as error:
+            wrong_arguments.name_keyword(error, function, args, kwargs)
+            wrong_arguments.name_argument(error, function, args, kwargs)
             shorten_traceback(error)
             raise
 
+    called._decorated = True  # type: ignore[attr-defined]
     return called
+
+
+def _decorate_all(module: dict[str, Any]) -> None:
+    made: dict[Any, Any] = {}  # by function, as some have several names
+
+    def of(function: Any) -> Any:
+        if function not in made:
+            made[function] = function if hasattr(function, "_decorated") else from_here(function)
+        return made[function]
+
+    for name, value in list(module.items()):
+        if name.startswith("_") or getattr(value, "__module__", None) != module["__name__"]:
+            continue
+        if isinstance(value, FunctionType):
+            module[name] = of(value)
+        elif isinstance(value, type) and isinstance(vars(value).get("__init__"), FunctionType):
+            value.__init__ = of(vars(value)["__init__"])  # type: ignore[misc]

@@ -33,7 +33,6 @@ class Switch:
     """Sets one flag of ``state`` for a ``with`` block or a decorated function, in the calling thread."""
 
     flag = "enabled"
-    value = True
 
     def __init__(self, mode: bool) -> None:
         self.mode = mode
@@ -41,7 +40,7 @@ class Switch:
 
     def wanted(self) -> bool:
         """The value of the flag inside of the block."""
-        return self.value if self.mode else bool(getattr(state, self.flag))
+        return self.mode
 
     def __enter__(self) -> Any:
         self._before.append(getattr(state, self.flag))
@@ -63,11 +62,16 @@ class Switch:
 class enable_grad(Switch):
     """Ops are recorded inside, also within ``no_grad``."""
 
+    value = True
+
     def __new__(cls, mode: Any = True) -> Any:
         return cls()(mode) if callable(mode) else object.__new__(cls)
 
     def __init__(self, mode: bool = True) -> None:
         super().__init__(mode)
+
+    def wanted(self) -> bool:
+        return self.value if self.mode else state.enabled
 
 
 class no_grad(enable_grad):
@@ -97,9 +101,6 @@ class set_grad_enabled(Switch):
         self._outer = state.enabled
         state.enabled = mode
 
-    def wanted(self) -> bool:
-        return self.mode
-
     def __enter__(self) -> Any:
         self._before.append(self._outer)
         state.enabled = self.mode
@@ -125,6 +126,8 @@ def is_anomaly_enabled() -> bool:
     return state.anomaly
 
 
-def set_anomaly_enabled(mode: bool) -> None:
-    """Turns the detection of anomalies on or off."""
-    state.anomaly = mode
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Turns the detection of anomalies, which are NaN and infinities, on or off."""
+    if mode and not check_nan:
+        raise ValueError("set_anomaly_enabled: NaN and infinities are what is detected; leave check_nan out")
+    state.anomaly = bool(mode)

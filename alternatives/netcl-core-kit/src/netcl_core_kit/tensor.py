@@ -133,12 +133,13 @@ class TensorBase:
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
+        if self.grad_fn is not None:
+            advice = "" if wanted else "; write x.detach()"
+            raise RuntimeError(f"requires_grad can be set on leaves of a graph only, not on results of ops{advice}")
         if wanted:
             if not is_floating(self.dtype):
                 raise RuntimeError(f"only tensors of floating dtypes can require grad, not {self.dtype}")
             gradients.load()
-        elif self.grad_fn is not None:
-            raise RuntimeError("requires_grad is set to False on the result of an op; write detach()")
         self._requires_grad = bool(wanted)
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:

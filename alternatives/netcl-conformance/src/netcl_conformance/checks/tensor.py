@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from netcl.core import Tensor, manager
+from netcl.core import Tensor, errors, manager
 from netcl.core.config import get, override
 from netcl.core.device import device, get_active_device
 from netcl.core.dtypes import (
@@ -231,6 +231,17 @@ def errors_name_shapes_and_are_errors_of_netcl() -> None:
 
 
 @check("tensor")
+def functions_name_the_argument_that_a_keyword_means() -> None:
+    def scaled(x: float, factor: float = 1.0) -> float:
+        return x * factor
+
+    module = {"__name__": __name__, "scaled": scaled}
+    errors.from_here(module)
+    message = raises(errors.UnsupportedError, module["scaled"], 1.0, factr=2.0)
+    assert "write factor=..." in message, f"names the argument that is meant, not {message!r}"
+
+
+@check("tensor")
 def devices_have_handles_queues_and_engines() -> None:
     handle = get_active_device()
     made = Tensor.zeros((2,))
@@ -243,7 +254,8 @@ def devices_have_handles_queues_and_engines() -> None:
     assert made.backend == made.engine.name
     with device(handle) as inside:
         assert inside.queue is Tensor.zeros((1,)).queue
-    assert manager.default(handle.selector).queue is handle.queue
+    for selector in (handle.selector, str(handle)):
+        assert manager.default(selector).queue is handle.queue, f"{selector} selects the device"
     raises((DeviceNotFoundError, ImportError, ValueError), manager.default, "no-such-device")
     assert Tensor.from_host(handle.queue, [1.0], "float32").queue is handle.queue
     assert made.to(handle.queue).storage_id == made.storage_id, "to() the same device changes nothing"

@@ -32,9 +32,26 @@ def _whole(name: str) -> Callable[..., Any]:
     return lambda x: function(x) if x.is_floating_point() else x.clone()
 
 
+def _smooth(function: Callable[..., Any], at: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """A function that is constant for derivatives of any order by its first operand where ``at`` is true: there those of
+    PyTorch are NaN from the second order on.
+    """
+
+    def computed(a: Any, b: Any) -> Any:
+        if not (a.requires_grad or b.requires_grad) or not bool((point := at(a, b)).any()):
+            return function(a, b)
+        constant = function(a.detach(), b)
+        return torch.where(point, constant, function(torch.where(point, 1, a), b))
+
+    return computed
+
+
+_smooth_pow = _smooth(torch.pow, lambda a, b: (a == 0) & (b == 0))
+
+
 def _pow(a: Any, b: Any) -> Any:
     if a.is_floating_point():
-        return torch.pow(a, b)
+        return _smooth_pow(a, b)
     if bool((b < 0).any()):
         whole = torch.pow(a, b.clamp(min=0))
         odd = torch.where(b % 2 == 0, torch.ones_like(a), a)
@@ -44,6 +61,7 @@ def _pow(a: Any, b: Any) -> Any:
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sub": torch.sub, "mod": _safe(torch.remainder), "fmod": _safe(torch.fmod), "pow": _pow,
+    "atan2": _smooth(torch.atan2, lambda a, b: (a == 0) & (b == 0)),
     "floor_divide": _safe(lambda a, b: torch.div(a, b, rounding_mode="floor")), "stop_gradient": torch.detach,
     "softplus": torch.nn.functional.softplus, **{name: _whole(name) for name in ("floor", "ceil", "round", "trunc")},
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from netcl.core.errors import DTypeError
 from netcl.core.layout import broadcast_shapes, normalize_axes
 from netcl.core.ops_table.dispatch import Domain, Kernel
 
-__all__ = ["as_float", "axes_of", "composites", "exactly", "pair", "rows", "unified", "with_dtype"]
+__all__ = ["as_float", "axes_of", "composites", "exactly", "pair", "rows", "silently", "unified", "with_dtype"]
 
 T = torch.Tensor
 HALF = (torch.float16, torch.bfloat16)
@@ -25,17 +26,18 @@ WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: tor
 def rows(
     amp: str, table: Mapping[str, Any], *, elementwise: bool = False, gradient: bool = True, constant: bool = False,
     dtypes: str = "any", kernel: type[Kernel] = Kernel,
-    reads: str = "all",
+    reads: str = "all", by_all: bool = True,
 ) -> None:  # fmt: skip
     """Registers a row for each signature of ``table`` with the function of PyTorch that computes it; ``reads``: what of
-    operands and results its gradient reads, all, result (the result alone) or nothing.
+    operands and results its gradient reads, all, result (the result alone) or nothing; ``by_all``: has every
+    operand a gradient?
     """
     for text, compute in table.items():
         found = kernel(text.split("(")[0], compute, elementwise)
         row = new_row(text, amp, dtypes, call=found)
         found.of(row)
         row.saves = {}  # a gradient reads what PyTorch has saved
-        row.domain = Domain(gradient=gradient and not constant and row.operands[:1] != ("tensors",))
+        row.domain = Domain(gradient=gradient and by_all and not constant and row.operands[:1] != ("tensors",))
         if gradient:
             found.differentiable, found.reads = not constant, reads
             row.vjp = _no_influence if constant else found.vjp
@@ -59,6 +61,13 @@ def axes_of(x: T, axis: Any, name: str) -> tuple[int, ...]:
 def axis_of(x: T, axis: int, name: str) -> int:
     """One axis of x."""
     return normalize_axes(axis, max(x.dim(), 1), name)[0]
+
+
+def silently(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Calls a function of PyTorch without its warnings, which are not netcl's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*args, **options)
 
 
 def with_dtype(x: T, dtype: Any, floating: bool = False) -> T:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from netcl_core_kit.ctc import ctc_arguments
 from netcl.core.dtypes import NAMES
 from netcl.core.errors import ShapeError
 from netcl.core.ops_table.dispatch import call
-from netcl.ops.kernels import HALF, T, as_float, composites, exactly, rows
+from netcl.ops.kernels import HALF, T, as_float, composites, exactly, rows, silently
 from netcl.ops.linalg import _alike
 from netcl.ops.random import _unit
 from netcl.ops.shape import _last
@@ -222,9 +221,22 @@ def _unpool(rank: int) -> Any:
             raise IndexError(f"max_unpool{rank}d: an index is outside of {tuple(size)}")
         whole = place + flat.shape[-1] * torch.arange(math.prod(flat.shape[:-1]), device=x.device).reshape(
             *flat.shape[:-1], 1)  # fmt: skip
-        return _last(flat.reshape(-1), whole.reshape(-1), x.reshape(-1)).reshape(*x.shape[:-rank], *size)
+        return _Placed.apply(flat.reshape(-1), whole.reshape(-1), x.reshape(-1)).reshape(*x.shape[:-rank], *size)
 
     return compute
+
+
+class _Placed(torch.autograd.Function):
+    """`_last` with a gradient for each value, also for those of equal places."""
+
+    @staticmethod
+    def forward(ctx: Any, x: T, places: T, values: T) -> T:
+        ctx.save_for_backward(places)
+        return _last(x, places, values)
+
+    @staticmethod
+    def backward(ctx: Any, grad: T) -> Any:
+        return None, None, grad[ctx.saved_tensors[0]]
 
 
 # ----------------------------------------------------------------------------------------------------- normalizations
@@ -376,9 +388,7 @@ def _grid_sample(x: T, grid: T, mode: str = "bilinear", padding_mode: str = "zer
 def _affine_grid(theta: T, size: Any, align_corners: bool = False) -> T:
     exactly("affine_grid", theta.dim() == 3 and len(size) in (4, 5) and tuple(theta.shape[1:]) == (len(size) - 2, len(size) - 1)
             and theta.shape[0] == size[0], f"theta {tuple(theta.shape)} for size {tuple(size)}")  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return F.affine_grid(theta, list(size), align_corners)
+    return silently(F.affine_grid, theta, list(size), align_corners)
 
 
 # ---------------------------------------------------------------------------------------------------------- sequences

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 
 from netcl.core.errors import DTypeError
-from netcl.ops.kernels import HALF, WIDER, T, as_float, axes_of, axis_of, exactly, rows, with_dtype
+from netcl.ops.kernels import HALF, WIDER, T, as_float, axes_of, axis_of, exactly, rows, silently, with_dtype
 
 
 def _none(x: T, axes: tuple[int, ...], name: str) -> None:
@@ -126,7 +127,10 @@ def _spread(name: str) -> Any:
         value = x.float() if x.dtype in HALF else x
         if not axes:
             value, axes, keepdims = value.unsqueeze(-1), (x.dim(),), False
-        return function(value, axes, correction=correction, keepdim=keepdims).to(x.dtype)  # type: ignore[no-any-return]
+        # PyTorch warns of a result that is infinite or NaN for want of elements.
+        few = math.prod(value.shape[axis] for axis in axes) <= correction
+        call = partial(silently, function) if few else function
+        return call(value, axes, correction=correction, keepdim=keepdims).to(x.dtype)  # type: ignore[no-any-return]
 
     return compute
 

@@ -31,9 +31,9 @@ class set_detect_anomaly(detect_anomaly):
 
     def __init__(self, mode: bool) -> None:
         super().__init__(mode)
-        self._before = state.anomaly
+        self._at_call = state.anomaly
         state.anomaly = bool(mode)
 
     def __enter__(self) -> None:
+        state.anomaly = self._at_call  # what the block's end restores
         super().__enter__()
-        self._outer[-1] = self._before

@@ -436,6 +436,7 @@ print(loss.item().hex(), [float(np.abs(p.detach().numpy()).sum()).hex() for p in
 
 
 @pytest.mark.deep
+@pytest.mark.timeout(900)  # three processes, each of which builds all kernels and has 300 s
 def test_first_steps_have_the_same_bits_with_and_without_children(handle: DeviceHandle, tmp_path: Path) -> None:
     pytest.importorskip("netcl.optim", reason="needs netcl-nn and netcl-optim, which are installed with netcl-trainer")
     if handle.backend == "cpu":

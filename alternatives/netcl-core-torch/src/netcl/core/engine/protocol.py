@@ -38,10 +38,12 @@ class DeviceBackend(EngineBase):
         self, source: Any, out: Any, shape: Any, source_strides: Any, out_strides: Any, source_offset: int = 0,
         out_offset: int = 0,
     ) -> None:  # fmt: skip
-        """Strided copy of a block of ``shape``; strides and offsets in elements."""
-        shape = tuple(shape)
-        to = out._t.as_strided(shape, tuple(out_strides), out_offset + out._t.storage_offset())
-        to.copy_(source._t.as_strided(shape, tuple(source_strides), source_offset + source._t.storage_offset()))
+        """Strided copy of a block of ``shape``; strides and offsets in elements, which are counted in C order."""
+        shape, given, to = tuple(shape), source._t.contiguous(), out._t.contiguous()
+        block = to.as_strided(shape, tuple(out_strides), out_offset + to.storage_offset())
+        block.copy_(given.as_strided(shape, tuple(source_strides), source_offset + given.storage_offset()))
+        if to is not out._t:
+            out._t.copy_(to)
 
     def report_host(self, holds: Any, code: int, values: Any, size: int) -> None:
         """``report`` of arrays of the host."""

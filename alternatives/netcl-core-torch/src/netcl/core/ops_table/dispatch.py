@@ -220,15 +220,18 @@ class Kernel:
         graph = Graph(engine, self.reads) if keeps else None
         given = [self._raw(one, engine, graph, place) for place, one in enumerate(args)]
         named = {key: self._raw(one, engine, graph, key) for key, one in kwargs.items()}
+        checks = engine.checks()
         try:
             with torch.set_grad_enabled(keeps):
                 result = self.compute(*given, **named)
-        except NetclError as error:
-            if error.op is None:
-                error.op = self.name
+        except Exception as error:
+            engine.forget(checks)  # those of a call that has no result would raise at a later read
+            if isinstance(error, NetclError):
+                error.op = self.name if error.op is None else error.op
+                raise
+            if isinstance(error, (RuntimeError, IndexError)):
+                raise translated(error, self.name, given) from None
             raise
-        except (RuntimeError, IndexError) as error:
-            raise translated(error, self.name, given) from None
         if graph is not None:
             graph.call = (self.compute, given, named) if self.reads == "all" else None
         return wrapped(result, engine, graph, self.reads)

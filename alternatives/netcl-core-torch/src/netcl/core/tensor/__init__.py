@@ -109,8 +109,9 @@ class Tensor(TensorBase):
     ) -> Any:  # fmt: skip
         """A tensor of ``shape`` whose elements are all ``value``."""
         engine = engine_for(queue)
-        made = torch.empty(lengths(shape), dtype=TORCH[canonical(dtype)], device=engine.place)
-        return cls._made(made.fill_(value), engine, requires_grad, persistent)
+        # Not fill_, which counts as a write.
+        made = torch.full(lengths(shape), value, dtype=TORCH[canonical(dtype)], device=engine.place)
+        return cls._made(made, engine, requires_grad, persistent)
 
     @classmethod
     def eye(
@@ -177,7 +178,8 @@ class Tensor(TensorBase):
 
     @data.setter
     def data(self, value: Tensor) -> None:
-        self._t, self.engine = value._t, value.engine
+        if value._t.data_ptr() != self._t.data_ptr() or value._t.stride() != self._t.stride():
+            self._t, self.engine = value._t, value.engine
 
     def detach(self) -> Tensor:
         """The same storage outside of the gradient graph."""

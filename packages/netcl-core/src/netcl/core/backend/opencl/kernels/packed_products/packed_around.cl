@@ -15,7 +15,7 @@ static inline float of_floats(__global const STORAGE* row, __global const STORAG
     float8 sum = 0;
     for (long i = 0; i < groups; i++) {
         const float16 w = numbers(${names}, block + i / GROUPS, (int)(i % GROUPS));
-        sum += w.lo * NUMBERS(row, i * 16) + w.hi * NUMBERS(row, i * 16 + 8);
+        sum += w.lo * NUMBERS(row, i * 16) + UPPER(w) * NUMBERS(row, i * 16 + 8);
     }
     const float4 four = sum.lo + sum.hi;
     return (four.x + four.y) + (four.z + four.w);

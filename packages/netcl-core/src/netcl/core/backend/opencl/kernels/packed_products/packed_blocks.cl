@@ -11,6 +11,20 @@ typedef uchar16 __attribute__((aligned(ALIGNED))) packed_uchar16;
 typedef char16 __attribute__((aligned(ALIGNED))) packed_char16;
 typedef uint8 __attribute__((aligned(1))) packed_uint8;
 
+// The second half of a variable of sixteen numbers, and sixteen of two halves.
+#ifndef NO_SHUFFLES
+#define UPPER(v) (v).hi
+#define SIXTEEN(a, b) (float16)(a, b)
+#else
+#define UPPER(v) (((const __typeof__((v).lo)*)&(v))[1])
+static inline float16 SIXTEEN(const float8 a, const float8 b) {
+    float16 both;
+    ((float8*)&both)[0] = a;
+    ((float8*)&both)[1] = b;
+    return both;
+}
+#endif
+
 // The expressions of codes are of four words that have sixteen bytes: byte() is a number in each byte, word() one in each word.
 #define byte(number) ((uint4)((number) * 0x01010101u))
 #define word(number) ((uint4)(number))

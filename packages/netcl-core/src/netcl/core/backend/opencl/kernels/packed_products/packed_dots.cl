@@ -20,6 +20,10 @@ static inline float8 power8(const float8 exponent) {
 static inline int8 pairs(const short16 a, const short16 b) {
 #if defined(POCL_DEVICE_ADDRESS_BITS) && defined(__AVX2__)
     return __builtin_ia32_pmaddwd256(a, b);
+#elif defined(NO_SHUFFLES)
+    int8 sums;
+    for (int i = 0; i < 8; i++) sums[i] = a[2 * i] * b[2 * i] + a[2 * i + 1] * b[2 * i + 1];
+    return sums;
 #else
     const int16 products = convert_int16(a) * convert_int16(b);
     return products.even + products.odd;

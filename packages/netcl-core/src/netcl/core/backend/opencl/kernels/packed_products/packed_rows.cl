@@ -77,7 +77,8 @@ static inline void store_digits(const float16 scaled, __local uint4* digits) {
     const uint16 v = as_uint16(scaled + 12582912.0f) - 0x4b400000u;
     UNROLL for (int i = 0; i < DIGITS; i++) {
         const int at = DIGITS - 1 - i;
-        digits[i * MEMBERS * SEGMENT] = (uint4)(bytes(v.lo.lo, at), bytes(v.lo.hi, at), bytes(v.hi.lo, at), bytes(v.hi.hi, at));
+        digits[i * MEMBERS * SEGMENT] =
+            (uint4)(bytes(v.lo.lo, at), bytes(v.lo.hi, at), bytes(UPPER(v).lo, at), bytes(UPPER(v).hi, at));
     }
 }
 
@@ -166,17 +167,17 @@ $kernel LOOPS packed_rows(read STORAGE x, ${fields}, read STORAGE norm if NORM, 
                 float check = 0;
                 UNROLL for (int k = 0; k < MEMBERS; k++) {
                     __global const STORAGE* from = x + r * columns + at + k * DISTANCE * 16;
-                    numbers_of_x[k] = (float16)(XLOAD(from), XLOAD(from + 8));
+                    numbers_of_x[k] = SIXTEEN(XLOAD(from), XLOAD(from + 8));
 $if NORM
-                    squares[r] += across(numbers_of_x[k].lo * numbers_of_x[k].lo + numbers_of_x[k].hi * numbers_of_x[k].hi);
+                    squares[r] += across(numbers_of_x[k].lo * numbers_of_x[k].lo + UPPER(numbers_of_x[k]) * UPPER(numbers_of_x[k]));
                     __global const STORAGE* of_norm = norm + at + k * DISTANCE * 16;
-                    numbers_of_x[k] *= (float16)(XLOAD(of_norm), XLOAD(of_norm + 8));
+                    numbers_of_x[k] *= SIXTEEN(XLOAD(of_norm), XLOAD(of_norm + 8));
 $end
-                    largest8 = fmax(largest8, fmax(fabs(numbers_of_x[k].lo), fabs(numbers_of_x[k].hi)));
+                    largest8 = fmax(largest8, fmax(fabs(numbers_of_x[k].lo), fabs(UPPER(numbers_of_x[k]))));
                 }
                 UNROLL for (int s = 0; s < SCALES; s++) {
                     float8 eight = 0;
-                    UNROLL for (int k = s * SPAN; k < (s + 1) * SPAN; k++) eight += numbers_of_x[k].lo + numbers_of_x[k].hi;
+                    UNROLL for (int k = s * SPAN; k < (s + 1) * SPAN; k++) eight += numbers_of_x[k].lo + UPPER(numbers_of_x[k]);
                     const float sum = across(eight);
                     sums_of_x[(r * SCALES + s) * SEGMENT + i] = sum;
                     check += 0 * sum;

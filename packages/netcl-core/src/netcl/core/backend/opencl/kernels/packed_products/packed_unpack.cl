@@ -27,10 +27,10 @@ $kernel LOOPS packed_unpack(${fields}, write STORAGE out, long first, long count
 #endif
 $if DTYPE_FLOAT64
         VSTORE(convert_double8(values.lo), to);
-        VSTORE(convert_double8(values.hi), to + 8);
+        VSTORE(convert_double8(UPPER(values)), to + 8);
 $else
         VSTORE(values.lo, to);
-        VSTORE(values.hi, to + 8);
+        VSTORE(UPPER(values), to + 8);
 $end
     }
 }
