@@ -119,6 +119,10 @@ def test_copies_and_pickles_share_and_keep_what_they_have() -> None:
     assert not model[0].weight.eq(0).all()
     assert isinstance(twin[0].weight, nn.Parameter)
     x = torch.randn(2, 3, device="ocl")
+    whole, row = copy.deepcopy([x, x[1]])
+    row.zero_()
+    assert whole[1].eq(0).all()
+    assert not x[1].eq(0).all()
     again = pickle.loads(pickle.dumps({"x": x, "row": x[1]}))
     assert torch.equal(again["x"].cpu(), x.cpu())
     assert again["row"].device.type == "ocl"

@@ -135,8 +135,6 @@ _set = torch.ops.aten.set_.source_Storage_storage_offset._op_dk
 
 def set_geometry(tensor: torch.Tensor, storage: Any, offset: Any, size: Any, stride: Any) -> torch.Tensor:
     """Puts ``tensor`` on ``storage`` in place."""
-    if hasattr(storage, "content"):
-        storage.__class__ = memory.OclStorage  # a copy is made as PyTorch's own class, which its deepcopy asks for
     return _set(memory.META, tensor, storage, offset, size, stride)  # type: ignore[no-any-return]
 
 

@@ -69,12 +69,10 @@ class OclStorage(torch.UntypedStorage):
         return torch.from_numpy(host_bytes(self.content)).untyped_storage()
 
     def clone(self) -> torch.UntypedStorage:
-        """Returns a copy on the device, of PyTorch's class until a tensor is put on it."""
+        """Returns a copy on the device."""
         content = self.content
         copied = HostBlock(content.flat.clone()) if isinstance(content, HostBlock) else clone(content)
-        storage: Any = _create((0,), torch.uint8).untyped_storage()
-        storage.content = copied
-        return storage  # type: ignore[no-any-return]
+        return hold(_create((0,), torch.uint8), copied).untyped_storage()
 
     def data_ptr(self) -> int:
         """Returns a number that no other storage has while this one lives; it is no address."""

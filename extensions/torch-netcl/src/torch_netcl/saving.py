@@ -1,5 +1,5 @@
-"""Files: ``torch.save`` writes the elements of a storage, ``torch.load`` puts them on the device again. Processes share
-no tensor of the device.
+"""Files: ``torch.save`` writes the elements of a storage, ``torch.load`` puts them on the device again. Copies share a
+storage if their tensors do. Processes share no tensor of the device.
 """
 
 from __future__ import annotations
@@ -41,8 +41,23 @@ def _tell_places() -> None:
     torch.Tensor.data_ptr = data_ptr  # type: ignore[assignment, method-assign]
 
 
+def _wrap_storages() -> None:
+    """Makes ``TypedStorage`` take a copied storage of the device, whose class it compares with that of the host's."""
+    typed = torch.storage.TypedStorage
+    wrap = typed._new_wrapped_storage
+
+    @functools.wraps(wrap)
+    def new_wrapped(self: Any, storage: Any) -> Any:
+        if isinstance(storage, memory.OclStorage):
+            return typed(wrap_storage=storage, dtype=self.dtype, _internal=True)
+        return wrap(self, storage)
+
+    typed._new_wrapped_storage = new_wrapped  # type: ignore[method-assign]
+
+
 def register() -> None:
     """Registers the device with PyTorch's files, before PyTorch's own way for private backends, and with its queues."""
+    _wrap_storages()
     torch.serialization.register_package(5, _tag, _on_device)
     ForkingPickler.register(memory.OclStorage, _unshared)
     _tell_places()
