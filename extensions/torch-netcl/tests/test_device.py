@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import io
 import pickle
 import warnings
@@ -249,6 +250,25 @@ def test_accelerator_and_module() -> None:
         for name in ("get_memory_info", "max_memory_reserved"):
             with pytest.raises(NotImplementedError, match="torch.ocl.memory_allocated"):
                 getattr(place, name)()
+
+
+def test_the_bytes_of_tensors_are_counted() -> None:
+    gc.collect()
+    before = torch.ocl.memory_allocated()
+    torch.ocl.reset_peak_memory_stats()
+    x = torch.zeros(1 << 18, device="ocl")
+    views = x[1:], x.detach().view(2, -1)
+    assert torch.ocl.memory_allocated() == torch.ocl.max_memory_allocated() == before + (1 << 20)
+    assert torch.ocl.memory_reserved() >= torch.ocl.memory_allocated()
+    x = x.add(1)
+    assert torch.ocl.memory_allocated() == before + (2 << 20)
+    del x, views
+    assert torch.ocl.memory_allocated() == before
+    assert torch.ocl.max_memory_allocated() == before + (2 << 20)
+    y = torch.empty(0, device="ocl").resize_(1 << 18)
+    assert torch.ocl.memory_allocated() >= before + (1 << 20)
+    del y
+    assert torch.ocl.memory_allocated() == before
 
 
 @pytest.mark.parametrize("place", ["torch.accelerator", "torch.accelerator.memory"])

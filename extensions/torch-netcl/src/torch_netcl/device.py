@@ -273,12 +273,16 @@ def synchronize(device: Any = None) -> None:
 
 
 def _pool() -> Any:
-    """Returns netcl's memory pool of the device; None before the device is used, and on NumPy, which has none."""
-    return getattr(_engine(), "pool", None) if is_loaded() else None
+    """Returns netcl's memory pool of the device, on NumPy an account of storages; None before the device is used."""
+    if not is_loaded():
+        return None
+    from torch_netcl import memory
+
+    return memory.ACCOUNT or memory.ENGINE.pool
 
 
 def memory_stats(device: Any = None) -> dict[str, Any]:
-    """Returns the figures of netcl's memory pool; empty on NumPy, which has none."""
+    """Returns the figures of netcl's memory pool, on NumPy the bytes of tensors; empty before the device is used."""
     _check_index(device)
     pool = _pool()
     return {} if pool is None else dict(pool.get_stats())
@@ -288,7 +292,7 @@ def _figure(key: str, text: str) -> Any:
     def figure(device: Any = None) -> int:
         return int(memory_stats(device).get(key, 0))
 
-    figure.__doc__ = f"Returns the bytes of {text}; 0 on NumPy, which keeps no account."
+    figure.__doc__ = f"Returns the bytes of {text}."
     return figure
 
 

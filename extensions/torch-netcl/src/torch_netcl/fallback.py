@@ -124,7 +124,7 @@ def resize(tensor: torch.Tensor, size: Any) -> torch.Tensor:
         raw = memory.host_bytes(content)
         grown = torch.zeros((offset + count) * tensor.dtype.itemsize, dtype=torch.uint8).numpy()
         grown[: len(raw)] = raw
-        storage.content = memory.content_of(grown, tensor.dtype)
+        memory.hold(tensor, memory.content_of(grown, tensor.dtype))
     strides = memory.contiguous_strides(tuple(size))
     set_geometry(tensor, tensor.untyped_storage(), offset, size, strides)
     return tensor

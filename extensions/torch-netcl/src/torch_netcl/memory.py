@@ -10,6 +10,8 @@ Elements of a dtype that the device has not, such as complex64, are on the host 
 
 from __future__ import annotations
 
+import threading
+import weakref
 from math import prod
 from typing import Any
 
@@ -42,6 +44,39 @@ def _dtypes(engine: Any) -> dict[torch.dtype, Any]:
 
 ENGINE: Any = engine_for(manager.default())
 DTYPES = _dtypes(ENGINE)
+
+
+class Account:
+    """Counts the bytes of the storages that live, in the words of netcl's pools, for an engine that has none."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # a storage may end in the middle of code under this very lock
+        self._sizes: dict[Any, int] = {}
+        self._used = self._peak = 0
+
+    def count(self, storage: Any) -> None:
+        """Counts a storage, new or of another size than before, until it ends."""
+        reference, nbytes = weakref.ref(storage, self._ended), storage.nbytes()
+        with self._lock:
+            self._used += nbytes - self._sizes.get(reference, 0)
+            self._sizes[reference] = nbytes
+            self._peak = max(self._peak, self._used)
+
+    def _ended(self, reference: Any) -> None:
+        with self._lock:
+            self._used -= self._sizes.pop(reference)
+
+    def get_stats(self) -> dict[str, int]:
+        """Returns bytes_in_use, bytes_allocated, which is the same, and peak_bytes."""
+        return {"bytes_in_use": self._used, "bytes_allocated": self._used, "peak_bytes": self._peak}
+
+    def reset_peak(self) -> None:
+        """Makes ``peak_bytes`` start from the bytes in use."""
+        with self._lock:
+            self._peak = self._used
+
+
+ACCOUNT = None if hasattr(ENGINE, "pool") else Account()
 
 
 class HostBlock:
@@ -132,10 +167,12 @@ def store_bytes(storage: OclStorage, raw: Any) -> None:
 
 
 def hold(tensor: torch.Tensor, content: Any) -> torch.Tensor:
-    """Gives the new tensor ``tensor`` its content, and returns it."""
+    """Gives the whole tensor ``tensor`` its content, and returns it."""
     storage = tensor.untyped_storage()
     storage.__class__ = OclStorage
     storage.content = content  # type: ignore[attr-defined]
+    if ACCOUNT is not None:
+        ACCOUNT.count(storage)
     return tensor
 
 
@@ -143,11 +180,7 @@ def give(value: Any) -> torch.Tensor:
     """Returns a netcl tensor, which no other tensor shares memory with, as a tensor of PyTorch."""
     if type(value._storage) is ViewStorage:
         value = separate(value)
-    tensor = _create(value.shape, TORCH[value.dtype])
-    storage = tensor.untyped_storage()
-    storage.__class__ = OclStorage
-    storage.content = value  # type: ignore[attr-defined]
-    return tensor
+    return hold(_create(value.shape, TORCH[value.dtype]), value)
 
 
 def new(shape: Any, dtype: torch.dtype) -> torch.Tensor:
