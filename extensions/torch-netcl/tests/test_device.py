@@ -245,6 +245,9 @@ def test_accelerator_and_module() -> None:
     torch.ocl.set_device(0)
     with torch.ocl.device(0), pytest.raises(RuntimeError, match="NETCL_DEVICE"):
         torch.ocl.set_device(1)
+    torch.accelerator.set_device_index(0)
+    with pytest.raises(RuntimeError, match="NETCL_DEVICE"):
+        torch.accelerator.set_device_index(1)
     assert torch.float32 in torch.accelerator.get_device_capability()["supported_dtypes"]
     for place in (torch.accelerator, torch.accelerator.memory):
         for name in ("get_memory_info", "max_memory_reserved"):

@@ -103,6 +103,10 @@ class OclStorage(torch.UntypedStorage):
         """Returns a copy in the host's memory."""
         return torch.from_numpy(host_bytes(self.content)).untyped_storage()
 
+    def to(self, *, device: Any, non_blocking: bool = False) -> torch.UntypedStorage:
+        """Returns a copy on another device, or the storage itself."""
+        return self if torch.device(device).type == "ocl" else self.cpu().to(device=device)
+
     def clone(self) -> torch.UntypedStorage:
         """Returns a copy on the device."""
         content = self.content
