@@ -346,6 +346,10 @@ def test_what_has_no_kernel_warns_once_and_can_be_an_error(monkeypatch: pytest.M
         lambda x: x.bool() + 1,
         lambda x: 2 - x,
         lambda x: 2**x,
+        lambda x: torch.fmod(x.half(), torch.tensor(0.5).to(x.device)),
+        lambda x: x.long().masked_fill(x > 1, torch.tensor(1.5).to(x.device)),
+        lambda x: x.half().index_fill(0, torch.tensor([1]).to(x.device), torch.tensor(2.0).to(x.device)),
+        lambda x: x.index_fill(-1, torch.tensor([0, 2]).to(x.device), 3),
     ],
 )
 def test_numbers_in_the_place_of_tensors_are_promoted_as_on_the_cpu(call: Any) -> None:

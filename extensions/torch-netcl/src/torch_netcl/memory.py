@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
+from functools import wraps
 from math import prod
 from typing import Any
 
@@ -368,5 +370,24 @@ def put_cpu(tensor: torch.Tensor, values: torch.Tensor) -> None:
     block.flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).copy_(values)
 
 
-FULL = (OutOfMemoryError, MemoryError)
-FATAL = (*FULL, DeviceLostError)
+FATAL = (OutOfMemoryError, MemoryError, DeviceLostError)
+
+
+def is_full(error: Exception) -> bool:
+    """Returns True for an error of netcl, NumPy or PyTorch that says that there is no room."""
+    return isinstance(error, FATAL[:2]) or "can't allocate memory" in str(error)
+
+
+def roomy(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns ``function`` with PyTorch's error for no room."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (*FATAL[:2], RuntimeError) as error:
+            if is_full(error) and not isinstance(error, torch.OutOfMemoryError):
+                raise torch.OutOfMemoryError(str(error)) from error
+            raise
+
+    return call
