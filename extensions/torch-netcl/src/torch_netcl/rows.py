@@ -462,7 +462,10 @@ def index_fill(x, dim, index, value):
     """Returns x with a number, or that of a 0-d tensor, at positions of an axis."""
     if not x.ndim or index.ndim != 1 or index.dtype != "int64" or getattr(value, "ndim", 0):
         raise NoKernel("shapes or dtypes")
-    value = as_type(value, x.dtype) if hasattr(value, "dtype") else ops.full((), value, x.dtype, ENGINE.queue)
+    if not hasattr(value, "dtype"):
+        number, value = torch.full((), value, dtype=TORCH[x.dtype]).item(), ENGINE.empty((), x.dtype)
+        ENGINE.fill(value, number)
+    value = as_type(value, x.dtype)
     return index_put(x, [None] * (dim % x.ndim) + [index], value)
 
 

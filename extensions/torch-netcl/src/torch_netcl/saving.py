@@ -39,7 +39,7 @@ def _wrap_storages() -> None:
             return typed(wrap_storage=storage, dtype=self.dtype, _internal=True)
         return wrap(self, storage)
 
-    typed._new_wrapped_storage = new_wrapped  # type: ignore[method-assign]
+    typed._new_wrapped_storage = new_wrapped  # type: ignore[method-assign, assignment]
 
 
 def register() -> None:
