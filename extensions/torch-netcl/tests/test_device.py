@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import io
 import pickle
 import warnings
@@ -119,6 +120,10 @@ def test_copies_and_pickles_share_and_keep_what_they_have() -> None:
     assert not model[0].weight.eq(0).all()
     assert isinstance(twin[0].weight, nn.Parameter)
     x = torch.randn(2, 3, device="ocl")
+    whole, row = copy.deepcopy([x, x[1]])
+    row.zero_()
+    assert whole[1].eq(0).all()
+    assert not x[1].eq(0).all()
     again = pickle.loads(pickle.dumps({"x": x, "row": x[1]}))
     assert torch.equal(again["x"].cpu(), x.cpu())
     assert again["row"].device.type == "ocl"
@@ -240,11 +245,33 @@ def test_accelerator_and_module() -> None:
     torch.ocl.set_device(0)
     with torch.ocl.device(0), pytest.raises(RuntimeError, match="NETCL_DEVICE"):
         torch.ocl.set_device(1)
+    torch.accelerator.set_device_index(0)
+    with pytest.raises(RuntimeError, match="NETCL_DEVICE"):
+        torch.accelerator.set_device_index(1)
     assert torch.float32 in torch.accelerator.get_device_capability()["supported_dtypes"]
     for place in (torch.accelerator, torch.accelerator.memory):
         for name in ("get_memory_info", "max_memory_reserved"):
             with pytest.raises(NotImplementedError, match="torch.ocl.memory_allocated"):
                 getattr(place, name)()
+
+
+def test_the_bytes_of_tensors_are_counted() -> None:
+    gc.collect()
+    before = torch.ocl.memory_allocated()
+    torch.ocl.reset_peak_memory_stats()
+    x = torch.zeros(1 << 18, device="ocl")
+    views = x[1:], x.detach().view(2, -1)
+    assert torch.ocl.memory_allocated() == torch.ocl.max_memory_allocated() == before + (1 << 20)
+    assert torch.ocl.memory_reserved() >= torch.ocl.memory_allocated()
+    x = x.add(1)
+    assert torch.ocl.memory_allocated() == before + (2 << 20)
+    del x, views
+    assert torch.ocl.memory_allocated() == before
+    assert torch.ocl.max_memory_allocated() == before + (2 << 20)
+    y = torch.empty(0, device="ocl").resize_(1 << 18)
+    assert torch.ocl.memory_allocated() >= before + (1 << 20)
+    del y
+    assert torch.ocl.memory_allocated() == before
 
 
 @pytest.mark.parametrize("place", ["torch.accelerator", "torch.accelerator.memory"])
@@ -319,6 +346,10 @@ def test_what_has_no_kernel_warns_once_and_can_be_an_error(monkeypatch: pytest.M
         lambda x: x.bool() + 1,
         lambda x: 2 - x,
         lambda x: 2**x,
+        lambda x: torch.fmod(x.half(), torch.tensor(0.5).to(x.device)),
+        lambda x: x.long().masked_fill(x > 1, torch.tensor(1.5).to(x.device)),
+        lambda x: x.half().index_fill(0, torch.tensor([1]).to(x.device), torch.tensor(2.0).to(x.device)),
+        lambda x: x.index_fill(-1, torch.tensor([0, 2]).to(x.device), 3),
     ],
 )
 def test_numbers_in_the_place_of_tensors_are_promoted_as_on_the_cpu(call: Any) -> None:

@@ -44,6 +44,37 @@ REFUSED = {
     "a matrix that is not positive": lambda d: torch.linalg.cholesky(-torch.eye(3, device=d)),
     "a probability of 2": lambda d: F.dropout(ones(3, device=d), 2.0),
     "a negative power of integers": lambda d: ones(3, device=d).long() ** -1,
+    "a loss of two dtypes": lambda d: F.binary_cross_entropy(ones(3, device=d), ones(3, device=d).half()),
+    "a layer whose bias has another dtype": lambda d: F.linear(
+        ones(2, 3, device=d), ones(2, 3, device=d), ones(2, device=d).half()
+    ),
+    "a norm whose weight has another shape": lambda d: F.layer_norm(ones(2, 1, device=d), (1,), ones(2, device=d)),
+    "a norm whose weight has another dtype": lambda d: F.group_norm(
+        ones(1, 2, 3, device=d), 1, ones(2, device=d).double()
+    ),
+    "statistics of another dtype": lambda d: F.batch_norm(
+        ones(4, 3, device=d), ones(3, device=d).half(), ones(3, device=d)
+    ),
+    "a weight of other classes": lambda d: F.nll_loss(
+        ones(2, 3, device=d), ones(2, device=d).long(), ones(2, device=d)
+    ),
+    "a condition that is a number": lambda d: torch.where(ones(3, device=d), 1, 2),
+    "a mask of another shape": lambda d: ones(3, device=d)[ones(2, device=d).bool()],
+    "a mask of another shape that is written": lambda d: ones(3, 3, device=d).index_put(
+        (ones(2, device=d).bool(),), ones(1, device=d)
+    ),
+    "written values of another dtype": lambda d: ones(3, device=d).index_put(
+        (ones(1, device=d).long(),), ones(1, device=d).half()
+    ),
+    "scattered values of another dtype": lambda d: ones(3, device=d).scatter(
+        0, ones(1, device=d).long(), ones(1, device=d).half()
+    ),
+    "a mean of two dtypes": lambda d: ones(3, device=d).lerp(ones(3, device=d).half(), 0.5),
+    "a dot of matrices": lambda d: torch.vdot(ones(2, 2, device=d), ones(2, 2, device=d)),
+    "a cross of two ranks": lambda d: torch.linalg.cross(ones(3, device=d), ones(1, 3, device=d)),
+    "a table of indices": lambda d: ones(3, device=d).index_select(0, ones(1, 1, device=d).long()),
+    "an activation of integers": lambda d: F.gelu(ones(3, device=d).long()),
+    "an absolute bool": lambda d: ones(3, device=d).bool().abs(),
     "layers of another width": lambda d: nn.LSTM(3, 4).to(d)(ones(2, 1, 5, device=d)),
 }
 
@@ -67,6 +98,10 @@ def test_bad_calls_have_the_class_of_the_cpu(call: Any) -> None:
         lambda x, y: nn.Linear(3, 3)(x),
         lambda x, y: torch.add(x, x, out=y),
         lambda x, y: x.masked_fill(y > 0, 1.0),
+        lambda x, y: x.addbmm(y[None], x[None]),
+        lambda x, y: torch.select_scatter(x, y[0], 0, 1),
+        lambda x, y: torch.complex(x, y),
+        lambda x, y: torch.linalg.solve_triangular(x, y, upper=True),
     ],
 )
 def test_two_devices_in_a_call_are_refused(call: Any) -> None:
@@ -83,6 +118,10 @@ def test_two_devices_in_a_call_are_refused(call: Any) -> None:
         lambda: torch.ones(10**6, 1, device="ocl") + torch.ones(1, 10**7, device="ocl"),
         lambda: torch.ones(1, device="ocl").expand(10**13).clone(),
         lambda: torch.ones(10**6, 1, device="ocl").repeat(1, 10**7),
+        lambda: torch.ones(1, device="ocl").resize_(10**13),
+        lambda: torch.arange(10**13, device="ocl"),  # made by the host
+        lambda: torch.zeros(10**13, dtype=torch.complex64, device="ocl"),
+        lambda: torch.fft.fft(torch.ones(1, device="ocl").expand(10**13)),
     ],
 )
 def test_no_room_is_pytorchs_error_in_every_call(call: Any) -> None:

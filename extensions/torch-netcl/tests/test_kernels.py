@@ -53,6 +53,13 @@ IDS = torch.tensor([1, 4, 4, 0, 2, 1])
         (lambda x, w: F.linear(x[0, 0, :, 0], w.t()), (X, X[0, 0])),
         (lambda x: torch.add(x, x.flip(0), alpha=-1.5) - torch.sub(x, x.exp(), alpha=0.3), (X,)),
         (lambda x: torch.fmod(x, 0.7), (X,)),
+        (
+            lambda x: (
+                x.index_fill(-1, IDS[:2].to(x.device), 3.5)
+                + x.index_fill(1, IDS[3:4].to(x.device), x.detach()[0, 0, 0, 0])
+            ),
+            (X,),
+        ),
         (lambda x: x[IDS.to(x.device) % 2, IDS.to(x.device) % 3], (X,)),
         (
             lambda x: x.clone().index_put_((IDS[3:4],), x[1])[:, IDS % 3][torch.tensor([True, False])],

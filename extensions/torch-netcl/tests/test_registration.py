@@ -131,6 +131,24 @@ def test_a_seed_before_the_first_use_is_kept() -> None:
     assert output_of(code) == output_of(code)
 
 
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_file_is_loaded_by_a_process_that_has_not_used_the_device(tmp_path: Path, zipped: bool) -> None:
+    path = tmp_path / "x.pt"
+    save = f"torch.save(torch.arange(3, device='ocl'), {str(path)!r}, _use_new_zipfile_serialization={zipped})"
+    output_of(f"import torch; {save}")
+    code = f"import torch; x = torch.load({str(path)!r}); print(x.device, x.tolist())"
+    assert output_of(code).strip() == "ocl:0 [0, 1, 2]"
+
+
+def test_storages_are_made_without_an_allocator_in_cpp() -> None:
+    code = (
+        "import torch; x = torch.UntypedStorage(8, device='ocl'); y = torch.UntypedStorage([1, 2], device='ocl');"
+        "z = torch.arange(2, dtype=torch.uint8).untyped_storage().to(device='ocl');"
+        "print(x.nbytes(), y.tolist(), z.tolist(), z.to(device='cpu').tolist(), z.to(device='ocl') is z)"
+    )
+    assert output_of(code).strip() == "8 [1, 2] [0, 1] [0, 1] True"
+
+
 def test_the_device_is_that_of_the_environment() -> None:
     code = "import torch; print(torch.ocl.device_name())"
     assert "NumPy" in output_of(code, NETCL_DEVICE="cpu")

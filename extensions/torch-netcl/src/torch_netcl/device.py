@@ -62,6 +62,7 @@ def setup() -> None:
     backend_registration._setup_privateuseone_for_python_backend("ocl", _module(), _Hooks(), _Guard())
     _follow_modules()
     _follow_accelerator()
+    _follow_storages()
     # Every tensor of the device begins with one of these, and a fallback for all ops takes PyTorch 10 ms to register.
     _library, _pins = (torch.library.Library("aten", "IMPL") for _ in range(2))
     for op in (torch.ops.aten.empty.memory_format, torch.ops.aten.empty_strided.default):
@@ -118,12 +119,28 @@ def _follow_accelerator() -> None:
     names = "empty_cache get_device_capability max_memory_allocated memory_allocated memory_reserved memory_stats"
     follow = dict.fromkeys((*names.split(), "synchronize", "reset_peak_memory_stats"), "")
     follow |= {"empty_host_cache": "empty_cache"}  # PyTorch's ends the process
+    follow |= dict.fromkeys(("set_device_index", "set_device_idx"), "set_device")
     follow |= dict.fromkeys(("get_memory_info", "max_memory_reserved", "reset_accumulated_memory_stats"), "_unknown")
     for place in (torch.accelerator, getattr(torch.accelerator, "memory", None)):
         for name, own in follow.items():
             whole = getattr(place, name, None)
             if whole is not None or (place is torch.accelerator and not own):
                 setattr(place, name, _asking(globals()[own or name], whole))
+
+
+def _follow_storages() -> None:
+    """Makes a new storage of the device, where PyTorch asks an allocator in C++, which there is none, and ends."""
+    plain = torch.UntypedStorage.__new__
+
+    def new(cls: Any, *args: Any, **options: Any) -> Any:
+        place = options.get("device")
+        if place is None or torch.device(place).type != "ocl":
+            return plain(cls, *args, **options)
+        if args and not isinstance(args[0], int):
+            return torch.tensor(args[0], dtype=torch.uint8).to(place).untyped_storage()
+        return torch.empty(*args or (0,), dtype=torch.uint8, device=place).untyped_storage()
+
+    torch.UntypedStorage.__new__ = new  # type: ignore[method-assign, assignment]
 
 
 def _asking(own: Any, whole: Any) -> Any:
@@ -273,12 +290,16 @@ def synchronize(device: Any = None) -> None:
 
 
 def _pool() -> Any:
-    """Returns netcl's memory pool of the device; None before the device is used, and on NumPy, which has none."""
-    return getattr(_engine(), "pool", None) if is_loaded() else None
+    """Returns netcl's memory pool of the device, on NumPy an account of storages; None before the device is used."""
+    if not is_loaded():
+        return None
+    from torch_netcl import memory
+
+    return memory.ACCOUNT or memory.ENGINE.pool
 
 
 def memory_stats(device: Any = None) -> dict[str, Any]:
-    """Returns the figures of netcl's memory pool; empty on NumPy, which has none."""
+    """Returns the figures of netcl's memory pool, on NumPy the bytes of tensors; empty before the device is used."""
     _check_index(device)
     pool = _pool()
     return {} if pool is None else dict(pool.get_stats())
@@ -288,7 +309,7 @@ def _figure(key: str, text: str) -> Any:
     def figure(device: Any = None) -> int:
         return int(memory_stats(device).get(key, 0))
 
-    figure.__doc__ = f"Returns the bytes of {text}; 0 on NumPy, which keeps no account."
+    figure.__doc__ = f"Returns the bytes of {text}."
     return figure
 
 

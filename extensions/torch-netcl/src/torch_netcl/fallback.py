@@ -11,7 +11,7 @@ import warnings
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 from torch_netcl import memory
 
@@ -30,6 +30,20 @@ def _mode() -> str:
     if mode not in ("warn", "quiet", "error"):
         raise ValueError(f"TORCH_NETCL_FALLBACK: expected warn, quiet or error, got {mode!r}")
     return mode
+
+
+# Arguments that may be on the CPU in a call of tensors of a device, as PyTorch's own devices take them.
+_ANYWHERE = {"indices", "lengths", "targets", "input_lengths", "target_lengths"}
+
+
+def _check_places(schema: Any, args: Any, kwargs: Any) -> None:
+    """Raises PyTorch's RuntimeError if tensors of the device and of another one, but for numbers, are in a call."""
+    names = [argument.name for argument in schema.arguments]
+    values = [value for name, value in (*zip(names, args), *kwargs.items()) if name not in _ANYWHERE]
+    tensors = [x for x in tree_leaves(values) if isinstance(x, torch.Tensor) and (x.dim() or is_ocl(x))]
+    others = [x for x in tensors if not is_ocl(x)]
+    if others and len(others) < len(tensors):
+        raise memory.elsewhere(others[0])
 
 
 def is_ocl(value: Any) -> bool:
@@ -67,11 +81,13 @@ def after(why: Exception | None, op: Any, args: Any, kwargs: Any) -> Any:
     return result
 
 
+@memory.roomy
 def on_cpu(op: Any, args: Any, kwargs: Any) -> Any:
     """Computes ``op`` on the CPU without a word."""
     from torch_netcl import random
 
     schema = op._schema
+    _check_places(schema, args, kwargs)
     copies: dict[int, torch.Tensor] = {}
     writes = any(argument.alias_info is not None for argument in schema.arguments)
 
@@ -114,6 +130,7 @@ def on_cpu(op: Any, args: Any, kwargs: Any) -> Any:
     return tree_map(raised, result)
 
 
+@memory.roomy
 def resize(tensor: torch.Tensor, size: Any) -> torch.Tensor:
     """Gives ``tensor`` another shape, contiguous; the first elements stay if there is room, else they are copied."""
     count = torch.Size(size).numel()
@@ -124,7 +141,7 @@ def resize(tensor: torch.Tensor, size: Any) -> torch.Tensor:
         raw = memory.host_bytes(content)
         grown = torch.zeros((offset + count) * tensor.dtype.itemsize, dtype=torch.uint8).numpy()
         grown[: len(raw)] = raw
-        storage.content = memory.content_of(grown, tensor.dtype)
+        memory.hold(tensor, memory.content_of(grown, tensor.dtype))
     strides = memory.contiguous_strides(tuple(size))
     set_geometry(tensor, tensor.untyped_storage(), offset, size, strides)
     return tensor
@@ -135,8 +152,6 @@ _set = torch.ops.aten.set_.source_Storage_storage_offset._op_dk
 
 def set_geometry(tensor: torch.Tensor, storage: Any, offset: Any, size: Any, stride: Any) -> torch.Tensor:
     """Puts ``tensor`` on ``storage`` in place."""
-    if hasattr(storage, "content"):
-        storage.__class__ = memory.OclStorage  # a copy is made as PyTorch's own class, which its deepcopy asks for
     return _set(memory.META, tensor, storage, offset, size, stride)  # type: ignore[no-any-return]
 
 

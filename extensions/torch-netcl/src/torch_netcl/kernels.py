@@ -32,6 +32,7 @@ from torch_netcl import (
     views,
 )
 from torch_netcl.memory import DTYPES, FATAL, TORCH, give, put, take
+from torch_netcl.rows import refuse
 
 TABLE: dict[str, Callable[..., Any]] = {**rows.TABLE, **expressions.GRADIENTS, **images.TABLE}
 DIRECT: dict[str, Callable[..., Any]] = {**views.TABLE, **random.TABLE, **attention.TABLE, **optimizers.TABLE}
@@ -98,10 +99,23 @@ def _given(result: Any, values: Any) -> Any:
     return result
 
 
+def _alike(op: Any) -> tuple[int, ...]:
+    """Returns the positions of the tensors that must have one dtype: not of indices, masks and classes."""
+    name = op._schema.name.removeprefix("aten::").rstrip("_")
+    places = enumerate(op._schema.arguments) if name in rows.ALIKE else ()
+    others = {"index", "indices", "mask", "offsets", *(["target"] if "nll" in name else [])}
+    return tuple(at for at, a in places if "Tensor" in str(a.type) and a.name not in others and not a.kwarg_only)
+
+
+def _differ(values: Any, places: tuple[int, ...]) -> bool:
+    """Returns True if the tensors at ``places`` have several dtypes."""
+    return len({values[at].dtype for at in places if at < len(values) and hasattr(values[at], "dtype")}) > 1
+
+
 class Call:
     """The conversion of the arguments of one overload."""
 
-    __slots__ = ("indices", "keywords", "lists", "take", "tensors")
+    __slots__ = ("alike", "indices", "keywords", "lists", "take", "tensors")
 
     def __init__(self, op: Any) -> None:
         arguments = op._schema.arguments
@@ -112,6 +126,7 @@ class Call:
             at for at, kind in enumerate(kinds) if kind.startswith(("List[", "Optional[List[")) and "Tensor" in kind
         )
         self.indices = tuple(at for at in self.lists if "Optional[Tensor]" in kinds[at])  # which may be on the CPU
+        self.alike = _alike(op)
         self.keywords: bool = any(a.kwarg_only and "Tensor" in kind for a, kind in zip(arguments, kinds))
 
     def values(self, args: tuple[Any, ...]) -> list[Any]:
@@ -146,6 +161,8 @@ class Call:
             values = self.values(args) if self.lists else [v if type(v) in PLAIN else taking(v) for v in args]
         except (AttributeError, RuntimeError, memory.NoKernel):
             values = self.values(args)
+        if self.alike and _differ(values, self.alike):
+            refuse("tensors of several dtypes")
         if not kwargs:
             return function(*values), values
         if self.keywords:
@@ -159,7 +176,7 @@ PLAIN = frozenset((float, int, bool, str, list, type(None), torch.dtype))
 
 def refused(error: Exception) -> bool:
     """Returns True if a kernel's error means that PyTorch shall compute, or raise, on the CPU."""
-    if isinstance(error, memory.FULL):
+    if memory.is_full(error):
         raise torch.OutOfMemoryError(str(error)) from error
     return not (type(error) is RuntimeError or isinstance(error, FATAL))
 
@@ -306,9 +323,14 @@ def _add(name: str, function: Callable[..., Any]) -> None:
 def _decompose(name: str) -> None:
     """Registers PyTorch's decomposition of an overload without a row, and its forms, which copy the result."""
     op = overload(name)
-    function: Any = get_decompositions([op]).get(op)
-    if function is None or name in registered:
+    decomposed: Any = get_decompositions([op]).get(op)
+    if decomposed is None or name in registered:
         return
+    alike = _alike(op)
+
+    @_guarded(op)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return refuse("tensors of several dtypes") if _differ(args, alike) else decomposed(*args, **kwargs)
 
     def written(x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         return x.copy_(function(x, *args, **kwargs))

@@ -10,6 +10,10 @@ Elements of a dtype that the device has not, such as complex64, are on the host 
 
 from __future__ import annotations
 
+import threading
+import weakref
+from collections.abc import Callable
+from functools import wraps
 from math import prod
 from typing import Any
 
@@ -44,6 +48,39 @@ ENGINE: Any = engine_for(manager.default())
 DTYPES = _dtypes(ENGINE)
 
 
+class Account:
+    """Counts the bytes of the storages that live, in the words of netcl's pools, for an engine that has none."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # a storage may end in the middle of code under this very lock
+        self._sizes: dict[Any, int] = {}
+        self._used = self._peak = 0
+
+    def count(self, storage: Any) -> None:
+        """Counts a storage, new or of another size than before, until it ends."""
+        reference, nbytes = weakref.ref(storage, self._ended), storage.nbytes()
+        with self._lock:
+            self._used += nbytes - self._sizes.get(reference, 0)
+            self._sizes[reference] = nbytes
+            self._peak = max(self._peak, self._used)
+
+    def _ended(self, reference: Any) -> None:
+        with self._lock:
+            self._used -= self._sizes.pop(reference)
+
+    def get_stats(self) -> dict[str, int]:
+        """Returns bytes_in_use, bytes_allocated, which is the same, and peak_bytes."""
+        return {"bytes_in_use": self._used, "bytes_allocated": self._used, "peak_bytes": self._peak}
+
+    def reset_peak(self) -> None:
+        """Makes ``peak_bytes`` start from the bytes in use."""
+        with self._lock:
+            self._peak = self._used
+
+
+ACCOUNT = None if hasattr(ENGINE, "pool") else Account()
+
+
 class HostBlock:
     """Elements of a dtype that the device has not: a flat CPU tensor, with the shape and dtype of a netcl tensor."""
 
@@ -68,13 +105,15 @@ class OclStorage(torch.UntypedStorage):
         """Returns a copy in the host's memory."""
         return torch.from_numpy(host_bytes(self.content)).untyped_storage()
 
+    def to(self, *, device: Any, non_blocking: bool = False) -> torch.UntypedStorage:
+        """Returns a copy on another device, or the storage itself."""
+        return self if torch.device(device).type == "ocl" else self.cpu().to(device=device)
+
     def clone(self) -> torch.UntypedStorage:
-        """Returns a copy on the device, of PyTorch's class until a tensor is put on it."""
+        """Returns a copy on the device."""
         content = self.content
         copied = HostBlock(content.flat.clone()) if isinstance(content, HostBlock) else clone(content)
-        storage: Any = _create((0,), torch.uint8).untyped_storage()
-        storage.content = copied
-        return storage  # type: ignore[no-any-return]
+        return hold(_create((0,), torch.uint8), copied).untyped_storage()
 
     def data_ptr(self) -> int:
         """Returns a number that no other storage has while this one lives; it is no address."""
@@ -134,10 +173,12 @@ def store_bytes(storage: OclStorage, raw: Any) -> None:
 
 
 def hold(tensor: torch.Tensor, content: Any) -> torch.Tensor:
-    """Gives the new tensor ``tensor`` its content, and returns it."""
+    """Gives the whole tensor ``tensor`` its content, and returns it."""
     storage = tensor.untyped_storage()
     storage.__class__ = OclStorage
     storage.content = content  # type: ignore[attr-defined]
+    if ACCOUNT is not None:
+        ACCOUNT.count(storage)
     return tensor
 
 
@@ -145,11 +186,7 @@ def give(value: Any) -> torch.Tensor:
     """Returns a netcl tensor, which no other tensor shares memory with, as a tensor of PyTorch."""
     if type(value._storage) is ViewStorage:
         value = separate(value)
-    tensor = _create(value.shape, TORCH[value.dtype])
-    storage = tensor.untyped_storage()
-    storage.__class__ = OclStorage
-    storage.content = value  # type: ignore[attr-defined]
-    return tensor
+    return hold(_create(value.shape, TORCH[value.dtype]), value)
 
 
 def new(shape: Any, dtype: torch.dtype) -> torch.Tensor:
@@ -333,5 +370,24 @@ def put_cpu(tensor: torch.Tensor, values: torch.Tensor) -> None:
     block.flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).copy_(values)
 
 
-FULL = (OutOfMemoryError, MemoryError)
-FATAL = (*FULL, DeviceLostError)
+FATAL = (OutOfMemoryError, MemoryError, DeviceLostError)
+
+
+def is_full(error: Exception) -> bool:
+    """Returns True for an error of netcl, NumPy or PyTorch that says that there is no room."""
+    return isinstance(error, FATAL[:2]) or "can't allocate memory" in str(error)
+
+
+def roomy(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns ``function`` with PyTorch's error for no room."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (*FATAL[:2], RuntimeError) as error:
+            if is_full(error) and not isinstance(error, torch.OutOfMemoryError):
+                raise torch.OutOfMemoryError(str(error)) from error
+            raise
+
+    return call

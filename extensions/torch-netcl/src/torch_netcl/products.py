@@ -87,7 +87,8 @@ TABLE["bmm"], TABLE["baddbmm"] = _rows(3)
 
 def _linear(x: Any, weight: Any, bias: Any = None) -> Any:
     x, weight = plain(x), plain(weight)
-    if weight.ndim != 2 or not (x.dtype is weight.dtype and is_floating(x.dtype) and (bias is None or bias.ndim == 1)):
+    alike = x.dtype is weight.dtype and is_floating(x.dtype)
+    if weight.ndim != 2 or not alike or not (bias is None or (bias.ndim == 1 and bias.dtype is x.dtype)):
         _refuse()
     return ops.linear(x, weight, bias)
 

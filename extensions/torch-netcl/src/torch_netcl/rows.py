@@ -30,15 +30,15 @@ SAME = words(
     "expm1 flip floor ge.Scalar=ge ge.Tensor=ge gelu glu gt.Scalar=gt gt.Tensor=gt hardshrink hardsigmoid=hard_sigmoid "
     "hardswish=hard_swish hardtanh=hard_tanh heaviside hypot i0 igamma igammac isinf isnan le.Scalar=le le.Tensor=le "
     "leaky_relu lgamma log log10 log1p log2 logaddexp logical_and logical_not "
-    "logical_or logical_xor lt.Scalar=lt lt.Tensor=lt masked_fill.Scalar=masked_fill masked_fill.Tensor=masked_fill "
+    "logical_or logical_xor lt.Scalar=lt lt.Tensor=lt masked_fill.Scalar=masked_fill "
     "masked_select max=amax maximum min=amin minimum mish mul.Tensor=mul ne.Scalar=ne ne.Tensor=ne neg nextafter "
     "nonzero pixel_shuffle pixel_unshuffle pow.Scalar=pow pow.Tensor_Tensor=pow "
     "_prelu_kernel=prelu reciprocal relu roll round rsqrt sgn=sign sigmoid sign signbit silu sin sinc sinh softplus "
     "softshrink special_bessel_j0=bessel_j0 special_bessel_j1=bessel_j1 special_bessel_y0=bessel_y0 "
     "special_bessel_y1=bessel_y1 special_entr=entr special_erfcx=erfcx special_i0e=i0e special_i1=i1 special_i1e=i1e "
     "special_log_ndtr=log_ndtr special_ndtri=ndtri special_xlog1py=xlog1py special_zeta=zeta sqrt tan tanh threshold "
-    "trace tril triu trunc where.self=where xlogy.Tensor=xlogy special_airy_ai=airy_ai special_modified_bessel_i0=i0 "
-    "special_modified_bessel_i1=i1 vdot=dot"
+    "trace tril triu trunc xlogy.Tensor=xlogy special_airy_ai=airy_ai special_modified_bessel_i0=i0 "
+    "special_modified_bessel_i1=i1"
 ) + [
     f"special_{name}={name}"
     for name in words(
@@ -58,6 +58,14 @@ def function(name: str) -> Callable[..., Any]:
 
 
 TABLE |= {aten: function(name or aten) for aten, _, name in (entry.partition("=") for entry in SAME)}
+# Ops whose tensors must have one dtype; indices and masks have another.
+ALIKE = {
+    *words(
+        "addr binary_cross_entropy _embedding_bag heaviside huber_loss index_copy _index_put_impl index_put "
+        "index_reduce lerp linalg_cross multi_margin_loss nll_loss2d_forward nll_loss_forward put scatter scatter_add "
+        "scatter_reduce _unsafe_index_put"
+    )
+}
 
 
 def row(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -92,9 +100,23 @@ def floats(x: Any) -> Any:
     return x if is_floating(x.dtype) else refuse(f"{x.dtype}")
 
 
+def _without_bools(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, *args, **kwargs: function(refuse("bool") if x.dtype == "bool" else x, *args, **kwargs)
+
+
+def _of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, *args, **kwargs: function(floats(x), *args, **kwargs)
+
+
 def refuse(why: str) -> Any:
     """Raises NoKernel."""
     raise NoKernel(why)
+
+
+for _name in words("gelu glu hardshrink hardsigmoid hardswish leaky_relu mish silu softplus softshrink"):
+    TABLE[_name] = _of_floats(TABLE[_name])
+for _name in words("abs hardtanh relu threshold trace"):
+    TABLE[_name] = _without_bools(TABLE[_name])
 
 
 def ranked(function: Callable[..., Any], *others: int) -> Callable[..., Any]:
@@ -178,7 +200,8 @@ def fmod(a, b):
         left = ops.mod(ops.abs(a), abs(_divisor(b)) if number else ops.abs(_divisor(b)))
         return ops.where(ops.lt(a, 0), ops.neg(left), left)
     by = torch.full((), abs(b), dtype=TORCH[kind]).item() if number else ops.abs(b)  # the CPU rounds it to the dtype
-    return ops.copysign(ops.mod(ops.abs(a), by), as_type(a, kind))
+    left = ops.mod(ops.abs(a), by)
+    return ops.copysign(left, as_type(a, left.dtype))
 
 
 def _divisor(b: Any) -> Any:
@@ -210,6 +233,10 @@ def _beside_nan(function: Callable[..., Any]) -> Callable[..., Any]:
 
 TABLE |= {
     **dict.fromkeys(("rsub.Tensor", "rsub.Scalar"), lambda a, b, alpha=1: sub(b, a, alpha=alpha)),
+    "where.self": lambda on, a, b: ops.where(on if kind_of(on) in ("bool", "uint8") else refuse("no mask"), a, b),
+    "masked_fill.Tensor": lambda x, mask, value: ops.masked_fill(
+        x, mask, as_type(value, x.dtype) if hasattr(value, "dtype") else value
+    ),
     **dict.fromkeys(("lerp.Scalar", "lerp.Tensor"), lambda a, b, weight: ops.lerp(floats(a), b, weight)),
     "addcmul": lambda x, a, b, *, value=1: ops.addcmul(x, a, b, value=value),
     "addcdiv": lambda x, a, b, *, value=1: ops.addcdiv(x, a, b, value=value),
@@ -317,7 +344,9 @@ TABLE |= {
     "cummax": ranked(ops.cummax),
     "cummin": ranked(ops.cummin),
     "logcumsumexp": ranked(lambda x, dim: ops.logcumsumexp(floats(x), dim)),
-    "linalg_cross": lambda a, b, *, dim=-1: dispatch.call("linalg_cross", a, b, axis=dim),
+    "linalg_cross": lambda a, b, *, dim=-1: dispatch.call(
+        "linalg_cross", a, b if a.ndim == b.ndim else refuse("ranks"), axis=dim
+    ),
     "_softmax": _softmax(ops.softmax),
     "_log_softmax": _softmax(ops.log_softmax),
 }
@@ -390,15 +419,15 @@ def _scattered(function: Callable[..., Any]) -> Callable[..., Any]:
     return scattered
 
 
-def _key(indices: Any) -> tuple[Any, ...]:
-    """Returns indices as a key: slices for None, and the positions of the masks."""
+def _key(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """Returns the indices of a tensor of ``shape`` as a key: slices for None, and the positions of the masks."""
     key: list[Any] = []
     for index in indices:
         if index is None:
             key.append(slice(None))
         elif index.dtype in ("bool", "uint8"):
-            if not index.ndim:
-                raise NoKernel("a 0-d mask")
+            if not index.ndim or index.shape != shape[len(key) : len(key) + index.ndim]:
+                raise NoKernel("a mask of another shape")
             key += ops.nonzero(index, as_tuple=True)
         else:
             key.append(index)
@@ -408,7 +437,7 @@ def _key(indices: Any) -> tuple[Any, ...]:
 @row("index.Tensor")
 def index(x, indices):
     """Returns elements at positions."""
-    key = _key(indices) if x.ndim else refuse("0-d")
+    key = _key(indices, x.shape) if x.ndim else refuse("0-d")
     places = [at for at, entry in enumerate(key) if not isinstance(entry, slice)]
     if len(places) == 1 and key[places[0]].size:  # whole slices
         return ops.index_select(x, places[0], key[places[0]])
@@ -418,7 +447,7 @@ def index(x, indices):
 @row("index_put", "_unsafe_index_put", "_index_put_impl")
 def index_put(x, indices, values, accumulate=False, unsafe=False):
     """Returns x with values at positions."""
-    key = _key(indices) if x.ndim else refuse("0-d")
+    key = _key(indices, x.shape) if x.ndim else refuse("0-d")
     places = [at for at, entry in enumerate(key) if not isinstance(entry, slice)]
     if len(places) < len(key):  # the indexed axes come to the front
         values = _in_front(x, key, places, values)
@@ -426,6 +455,18 @@ def index_put(x, indices, values, accumulate=False, unsafe=False):
         made = ops.index_put(ops.clone(ops.permute(x, order)), [key[at] for at in places], values, accumulate)
         return ops.permute(made, [order.index(axis) for axis in range(x.ndim)])
     return ops.clone(x) if len(key) == 1 and not key[0].size else ops.index_put(x, key, values, accumulate)
+
+
+@row("index_fill.int_Scalar", "index_fill.int_Tensor")
+def index_fill(x, dim, index, value):
+    """Returns x with a number, or that of a 0-d tensor, at positions of an axis."""
+    if not x.ndim or index.ndim != 1 or index.dtype != "int64" or getattr(value, "ndim", 0):
+        raise NoKernel("shapes or dtypes")
+    if not hasattr(value, "dtype"):
+        number, value = torch.full((), value, dtype=TORCH[x.dtype]).item(), ENGINE.empty((), x.dtype)
+        ENGINE.fill(value, number)
+    value = as_type(value, x.dtype)
+    return index_put(x, [None] * (dim % x.ndim) + [index], value)
 
 
 def _in_front(x: Any, key: Any, places: list[int], values: Any) -> Any:
@@ -451,7 +492,7 @@ def embedding_backward(grad, indices, num, padding_idx, scale):
 
 
 TABLE |= {
-    "index_select": ranked(ops.index_select, 1),
+    "index_select": ranked(lambda x, dim, at: ops.index_select(x, dim, at if at.ndim == 1 else refuse("axes")), 1),
     "gather": ranked(lambda x, dim, index, *, sparse_grad=False: ops.gather(x, dim, index), 1),
     "scatter.src": _scattered(ops.scatter),
     "scatter.value": _scattered(ops.scatter),
@@ -504,12 +545,14 @@ TABLE |= {
 # -- products --------------------------------------------------------------------------------------------------------
 
 
-def _alike(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a product of tensors that must have one dtype, as PyTorch's."""
-    return lambda a, b: function(a, b) if a.dtype is b.dtype else refuse("operands of several dtypes")
+def _alike(function: Callable[..., Any], rank: int) -> Callable[..., Any]:
+    """Returns a product by a vector, of an operand of ``rank`` and its dtype, as PyTorch's."""
+    return lambda a, b: (
+        function(a, b) if a.dtype is b.dtype and a.ndim == rank and b.ndim == 1 else refuse("operands that differ")
+    )
 
 
-TABLE |= products.TABLE | {name: _alike(function(name)) for name in ("mv", "dot")}
+TABLE |= products.TABLE | {"mv": _alike(ops.mv, 2), "dot": _alike(ops.dot, 1), "vdot": _alike(ops.dot, 1)}
 
 
 # -- convolutions ----------------------------------------------------------------------------------------------------
@@ -623,10 +666,18 @@ def _computing(x: Any) -> Any:
     return "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
 
 
+def _scales(x: Any, shape: Any, *parameters: Any) -> None:
+    """Raises NoKernel for a weight or a bias of another shape, or of a dtype that PyTorch's norms of ``x`` refuse."""
+    floats(x)
+    for value in parameters:
+        if value is not None and (value.shape != tuple(shape) or value.dtype not in (x.dtype, _computing(x))):
+            raise NoKernel("a weight or a bias of another shape or dtype")
+
+
 @row("native_layer_norm")
 def layer_norm(x, shape, weight, bias, eps):
     """Returns the normalized x, the means and the reciprocal deviations."""
-    floats(x)
+    _scales(x, shape, weight, bias)
     over = tuple(range(x.ndim - len(shape), x.ndim))
     if not x.size or tuple(x.shape[-len(shape) :]) != tuple(shape):
         raise NoKernel("shape")
@@ -661,8 +712,9 @@ def _norm_sums(operands: Any, over: Any, shape: Any, dtype: Any, output_mask: An
 @row("native_group_norm")
 def group_norm(x, weight, bias, n, c, hxw, group, eps):
     """Returns the normalized x, and means and reciprocal deviations of the groups."""
-    if not floats(x).size:
-        raise NoKernel("empty")
+    _scales(x, (c,), weight, bias)
+    if not x.size or x.size != n * c * hxw:
+        raise NoKernel("empty, or of another size")
     rows = ops.reshape(x, (n, group, x.size // (n * group)))
     value, mean, rstd = dispatch.call("aten_layer_norm", rows, None, None, axes=(2,), eps=eps)
     value = ops.reshape(value, x.shape)
@@ -698,10 +750,10 @@ def _column(value: Any, rank: int) -> Any:
 
 def batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps):
     """Returns (y, mean, reciprocal deviation, new running mean, new running variance)."""
-    floats(x)
     count = x.size // x.shape[1] if x.ndim > 1 and x.shape[1] else 0
     if not count:
         raise NoKernel("empty")
+    _scales(x, (x.shape[1],), weight, bias, running_mean, running_var)
     w, b = _column(weight, x.ndim), _column(bias, x.ndim)
     if not training:
         if running_mean is None:
@@ -810,8 +862,7 @@ DECOMPOSED = words(
     "nll_loss2d_forward embedding_dense_backward "
     "addr logaddexp2 select_backward slice_backward diagonal_backward index_add_ "
     "unfold_backward new_zeros frac triu_indices tril_indices rot90 logit_backward "
-    "masked_scatter max_unpool2d max_unpool3d renorm multi_margin_loss channel_shuffle nansum addmv glu_backward "
-    "index_fill.int_Scalar index_fill.int_Tensor"
+    "masked_scatter max_unpool2d max_unpool3d renorm multi_margin_loss channel_shuffle nansum addmv glu_backward"
 )
 
 

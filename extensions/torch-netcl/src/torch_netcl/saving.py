@@ -1,6 +1,4 @@
-"""Files: ``torch.save`` writes the elements of a storage, ``torch.load`` puts them on the device again. Processes share
-no tensor of the device.
-"""
+"""Copies of storages, which share one if their tensors do, addresses, and queues: processes share no tensor."""
 
 from __future__ import annotations
 
@@ -11,17 +9,6 @@ from typing import Any
 import torch
 
 from torch_netcl import memory
-
-
-def _tag(storage: Any) -> str | None:
-    return "ocl" if isinstance(storage, memory.OclStorage) else None
-
-
-def _on_device(storage: Any, location: str) -> Any:
-    if not location.startswith("ocl") or isinstance(storage, memory.OclStorage):
-        return None
-    raw = torch.empty(0, dtype=torch.uint8).set_(storage)
-    return memory.from_cpu(raw).untyped_storage()
 
 
 def _unshared(*unused: Any) -> Any:
@@ -41,9 +28,23 @@ def _tell_places() -> None:
     torch.Tensor.data_ptr = data_ptr  # type: ignore[assignment, method-assign]
 
 
+def _wrap_storages() -> None:
+    """Makes ``TypedStorage`` take a copied storage of the device, whose class it compares with that of the host's."""
+    typed = torch.storage.TypedStorage
+    wrap = typed._new_wrapped_storage
+
+    @functools.wraps(wrap)
+    def new_wrapped(self: Any, storage: Any) -> Any:
+        if isinstance(storage, memory.OclStorage):
+            return typed(wrap_storage=storage, dtype=self.dtype, _internal=True)
+        return wrap(self, storage)
+
+    typed._new_wrapped_storage = new_wrapped  # type: ignore[method-assign, assignment]
+
+
 def register() -> None:
-    """Registers the device with PyTorch's files, before PyTorch's own way for private backends, and with its queues."""
-    torch.serialization.register_package(5, _tag, _on_device)
+    """Registers the device with PyTorch's copies, addresses and queues."""
+    _wrap_storages()
     ForkingPickler.register(memory.OclStorage, _unshared)
     _tell_places()
     shared = torch.UntypedStorage._new_shared

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,13 +20,7 @@ def kernel(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a function as the kernel of overloads; no room is PyTorch's error."""
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(function)
-        def roomy(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return function(*args, **kwargs)
-            except memory.FULL as error:
-                raise torch.OutOfMemoryError(str(error)) from error
-
+        roomy = memory.roomy(function)
         TABLE.update(dict.fromkeys(names, function if names[0] in ("view", "as_strided") else roomy))
         return roomy
 
@@ -112,6 +106,8 @@ def _scattered(view: Any) -> Callable[..., Any]:
     """Returns the kernel that copies ``x`` and writes ``source`` into a view of the copy."""
 
     def scattered(x: torch.Tensor, source: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if source.device != x.device:
+            raise memory.elsewhere(source)
         result = cloned(x)
         part = view(result, *args, **kwargs)
         if part.shape != source.shape:
