@@ -1,4 +1,4 @@
-"""Level front: PyTorch's further names, as programs write them."""
+"""Level front: PyTorch's further names, as programs write them, and the words for wrong ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import importlib
 
 import numpy as np
 
-from netcl.core import Tensor
+from netcl.core import Tensor, errors
+from netcl_conformance.checks.tensor import raises
 from netcl_conformance.registry import check
 from netcl_conformance.values import assert_close, tensor
 
@@ -35,3 +36,14 @@ def sparse_tensors_have_operators() -> None:
     sparse = tensor(dense).to_sparse()
     assert_close(sparse.T.to_dense(), dense.T)
     assert_close(sparse @ tensor(np.eye(2, dtype=np.float32)), dense)
+
+
+@check("front")
+def functions_name_the_argument_that_a_keyword_means() -> None:
+    def scaled(x: float, factor: float = 1.0) -> float:
+        return x * factor
+
+    module = {"__name__": __name__, "scaled": scaled}
+    errors.from_here(module)
+    message = raises(errors.UnsupportedError, module["scaled"], 1.0, factr=2.0)
+    assert "write factor=..." in message, f"names the argument that is meant, not {message!r}"

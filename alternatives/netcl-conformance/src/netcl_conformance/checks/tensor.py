@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from netcl.core import Tensor, errors, manager
+from netcl.core import Tensor, manager
 from netcl.core.config import get, override
 from netcl.core.device import device, get_active_device
 from netcl.core.dtypes import (
@@ -228,17 +228,6 @@ def errors_name_shapes_and_are_errors_of_netcl() -> None:
         assert issubclass(kind_of, NetclError)
     assert issubclass(ShapeError, ValueError)
     assert issubclass(DTypeError, TypeError)
-
-
-@check("tensor")
-def functions_name_the_argument_that_a_keyword_means() -> None:
-    def scaled(x: float, factor: float = 1.0) -> float:
-        return x * factor
-
-    module = {"__name__": __name__, "scaled": scaled}
-    errors.from_here(module)
-    message = raises(errors.UnsupportedError, module["scaled"], 1.0, factr=2.0)
-    assert "write factor=..." in message, f"names the argument that is meant, not {message!r}"
 
 
 @check("tensor")

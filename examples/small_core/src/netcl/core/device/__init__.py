@@ -24,6 +24,7 @@ class DeviceHandle(namedtuple("DeviceHandle", "platform_name device_name backend
     device, index, profile = None, None, DeviceProfile()
     type = property(lambda self: self.device_type)
     selector = property(lambda self: self.backend)
+    __str__ = selector.fget
 
     def __iter__(self):
         return iter((self.context, self.queue))
