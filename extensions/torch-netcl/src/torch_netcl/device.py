@@ -129,7 +129,7 @@ def _follow_accelerator() -> None:
 
 
 def _follow_storages() -> None:
-    """Makes a new storage of the device, where PyTorch asks an allocator in C++, which there is none, and ends."""
+    """Makes new storages of the device in Python, as PyTorch ends without an allocator in C++."""
     plain = torch.UntypedStorage.__new__
 
     def new(cls: Any, *args: Any, **options: Any) -> Any:

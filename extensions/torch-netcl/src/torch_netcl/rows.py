@@ -545,14 +545,14 @@ TABLE |= {
 # -- products --------------------------------------------------------------------------------------------------------
 
 
-def _alike(function: Callable[..., Any], rank: int) -> Callable[..., Any]:
+def _by_vector(function: Callable[..., Any], rank: int) -> Callable[..., Any]:
     """Returns a product by a vector, of an operand of ``rank`` and its dtype, as PyTorch's."""
     return lambda a, b: (
         function(a, b) if a.dtype is b.dtype and a.ndim == rank and b.ndim == 1 else refuse("operands that differ")
     )
 
 
-TABLE |= products.TABLE | {"mv": _alike(ops.mv, 2), "dot": _alike(ops.dot, 1), "vdot": _alike(ops.dot, 1)}
+TABLE |= products.TABLE | {"mv": _by_vector(ops.mv, 2), "dot": _by_vector(ops.dot, 1), "vdot": _by_vector(ops.dot, 1)}
 
 
 # -- convolutions ----------------------------------------------------------------------------------------------------
